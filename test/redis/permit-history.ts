@@ -106,10 +106,7 @@ export class History {
   lateMs(fromMs: number, toMs: number): number {
     let mostMs = 0
     for (const absences of this.#absences.values()) {
-      let sumMs = 0
-      for (const each of absences)
-        sumMs += Math.max(0, Math.min(toMs, each.toMs) - Math.max(fromMs, each.fromMs))
-      mostMs = Math.max(mostMs, sumMs)
+      mostMs = Math.max(mostMs, within(absences, fromMs, toMs))
     }
     return mostMs
   }
@@ -139,21 +136,19 @@ export class History {
     return toMs < back + this.#holdMs
   }
 
-  /** When the permit of a work may be lost: its process was away for a third of `hold`, within `hold`. */
+  /** When the permit of a work may be lost: its process was away for a third of `hold`, within half of `hold`. */
   #lostMs({ worker, beganMs, releasedMs }: Work): number {
     const own = (this.#absences.get(worker) ?? []).filter(
       ({ fromMs, toMs }) => toMs > beganMs && fromMs < releasedMs,
     )
-    for (const absence of own) {
-      let leftMs = this.#holdMs / 3
-      for (const each of own) {
-        const isBefore = each.toMs <= absence.fromMs && each.toMs > absence.fromMs - this.#holdMs
-        if (isBefore) leftMs -= each.toMs - Math.max(beganMs, each.fromMs)
-      }
-      const fromMs = Math.max(beganMs, absence.fromMs)
-      if (absence.toMs - fromMs >= leftMs) return fromMs + Math.max(0, leftMs)
+    const [windowMs, mostMs] = [this.#holdMs / 2, this.#holdMs / 3]
+    let lostMs = Number.POSITIVE_INFINITY
+    // A period that contains the longest absences ends with one of them, or begins with one of them.
+    for (const endMs of own.flatMap(({ fromMs, toMs }) => [toMs, fromMs + windowMs])) {
+      const awayMs = within(own, Math.max(beganMs, endMs - windowMs), endMs)
+      if (awayMs >= mostMs) lostMs = Math.min(lostMs, endMs - (awayMs - mostMs))
     }
-    return Number.POSITIVE_INFINITY
+    return lostMs
   }
 
   /** Most works at the same time, of those that begin within a period. */
@@ -163,6 +158,14 @@ export class History {
     const begins = spans.filter(({ beganMs }) => beganMs >= fromMs && beganMs <= toMs)
     return Math.max(0, ...begins.map(({ beganMs }) => spans.filter((span) => isWithin(beganMs, span)).length))
   }
+}
+
+/** Returns for how long absences last within a period. */
+function within(absences: readonly Absence[], fromMs: number, toMs: number): number {
+  return absences.reduce(
+    (sum, each) => sum + Math.max(0, Math.min(toMs, each.toMs) - Math.max(fromMs, each.fromMs)),
+    0,
+  )
 }
 
 function isWithin(atMs: number, { beganMs, endedMs }: Pick<Work, "beganMs" | "endedMs">): boolean {
