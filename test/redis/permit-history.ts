@@ -84,12 +84,10 @@ export class History {
 
   /**
    * Most works that ran at the same time and can have lost no permit. A process that was away for a third of `hold` may
-   * lose the permits that it held then. `deadMs` is how long the permits of a killed process still count.
+   * lose the permits that it held then.
    */
-  mostHeld(part?: Part, deadMs = 0): number {
-    return this.#most(part, (work) =>
-      Math.min(this.#lostMs(work), work.endedMs + (work.wasKilled ? deadMs : 0)),
-    )
+  mostHeld(part?: Part): number {
+    return this.#most(part, (work) => Math.min(this.#lostMs(work), work.endedMs))
   }
 
   /** Permits that were reported as lost by processes that were never away for a third of `hold`. */
