@@ -57,8 +57,6 @@ interface Counting {
    * charged later. Absent if each unit has its own time.
    */
   readonly countsByPart?: boolean
-  /** Whether a unit is held until its request ends, and then released. Absent: units come back as time passes. */
-  readonly releases?: boolean
 }
 
 /** The functions of an algorithm, and its other properties. */
@@ -126,7 +124,6 @@ export const ALGORITHMS: Readonly<Record<RuleAlgorithm, AlgorithmRow>> = {
     summary: "while requests are in progress",
     worstCase: "L at a time",
     algorithm: inFlight,
-    releases: true,
     members: [],
     // With more permits, Redis could not count in place.
     mostUnits: 1_000_000,
@@ -177,9 +174,10 @@ export function countsByPart({ algorithm }: Policy): boolean {
   return COUNTING.get(algorithm)?.countsByPart === true
 }
 
-/** Whether a unit of the policy is held until its request ends. */
+/** Whether a unit of the policy is held until its request ends, and then released. */
 export function releases({ algorithm }: Pick<Policy, "algorithm">): boolean {
-  return COUNTING.get(algorithm)?.releases === true
+  // Do not look this up in the table, because each decision asks several times.
+  return algorithm === "in-flight"
 }
 
 /** Whether the algorithm reads a member that only some algorithms read. */

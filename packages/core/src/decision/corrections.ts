@@ -38,14 +38,12 @@ export class Corrections {
   }
 
   /**
-   * Refunds the units that the decision took, and releases its permits. Only the first call has an effect. A no-op if
-   * nothing was taken. Returns the counters that have more units now. Rejects if the store fails to refund units. The
-   * refund can then be retried only if it certainly changed nothing.
+   * Refunds the units that the decision took, but not its permits. Only the first call has an effect. A no-op if no
+   * units were taken. Returns the counters that have more units now. Rejects if the store fails. The refund can then be
+   * retried only if it certainly changed nothing.
    */
   async refund(decision: Decision): Promise<readonly CounterKey[]> {
-    const released = this.release(decision)
-    const refunded = await this.#correct("refund", decision, refundsOf)
-    return [...refunded, ...(await released)]
+    return this.#correct("refund", decision, refundsOf)
   }
 
   /**
@@ -69,7 +67,7 @@ export class Corrections {
   }
 
   /**
-   * Does the same as `refund`, for a call whose result no caller waits for. This refund may take longer than `refund`
+   * Does the same as `refund` and `release`, for a call whose result no caller waits for. This refund may take longer than `refund`
    * and never rejects. With `isMeant`, it refunds only the matching counters, and the other
    * counters can be refunded later. Returns the counters that have more units now.
    */
@@ -119,14 +117,24 @@ export class Corrections {
         await applyRefunds(store, refunds, storeTimeoutMs)
         return true
       } catch (error) {
-        if (isNotApplied(error)) {
-          const { state: after = NOTHING } = checks[0] ?? {}
-          await store.refund([{ ...mark, units: 1, after }], backgroundMs(storeTimeoutMs))
-        }
-        throw error
+        const { state: after = NOTHING } = checks[0] ?? {}
+        const isOpen = isNotApplied(error) && (await this.#giveBack({ ...mark, units: 1, after }))
+        // While the mark stays taken, a retry is refused. So the outcome is unknown to the caller.
+        throw isOpen ? error : withUnknownOutcome(storeErrorOf(error))
       }
     } catch (error) {
       throw correctionFailed("settle", error)
+    }
+  }
+
+  /** Gives back the mark of a settlement that changed nothing. Returns false if the mark may stay taken. */
+  async #giveBack(mark: Refund): Promise<boolean> {
+    const { store, storeTimeoutMs } = this.#options
+    try {
+      await store.refund([mark], backgroundMs(storeTimeoutMs))
+      return true
+    } catch {
+      return false
     }
   }
 
@@ -217,6 +225,10 @@ const DONE: Readonly<Record<Correction, string>> = {
   reset: "the counters were reset",
   block: "the client was blocked",
   unblock: "the client was unblocked",
+}
+
+function withUnknownOutcome({ message, kind, cause }: StoreUnavailableError): StoreUnavailableError {
+  return new StoreUnavailableError(message, { kind, cause, outcome: "unknown" })
 }
 
 /** Returns the error for the caller. The error says what failed, whether anything changed, and what to do. */

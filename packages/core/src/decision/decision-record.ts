@@ -248,6 +248,13 @@ export class HoldingDecision extends DecisionRecord {
     decision.#holdings = isMeant === undefined ? NO_HOLDINGS : all.filter((holding) => !isMeant(holding))
     return isMeant === undefined ? all : all.filter(isMeant)
   }
+
+  /** Removes and returns the permits for a reservation. This process no longer renews them. */
+  static moveHoldings(decision: Decision): readonly Holding[] {
+    const holdings = HoldingDecision.takeHoldings(decision)
+    if (#ledger in decision) decision.#ledger?.moveOut(holdings)
+    return holdings
+  }
 }
 
 /** Returns a decision that has taken units. */

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto"
+import { releases } from "../algorithms/kinds.ts"
 import { isUnits, type Policy } from "../ground/policy.ts"
 import type { Counted, CounterKey } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
@@ -43,6 +44,9 @@ export interface ReservedUnits {
   readonly counters: readonly ReservedCounter[]
 }
 
+/** For how long a text is accepted, by default and at most, in milliseconds. */
+export const RESERVATION_MS = 600_000
+
 const VERSION = 1
 const ID_BYTES = 9
 /** Most characters of a text. A text of three rules has about 340. */
@@ -55,9 +59,8 @@ const MOST_CHARACTERS = 8_192
 export function moveOut(decision: Decision): readonly ReservedCounter[] | undefined {
   const counters = DecisionRecord.joinedFrom(decision).map((part) => {
     const receipt = DecisionRecord.takeReceipt(part)
-    const holdings = HoldingDecision.takeHoldings(part)
+    const holdings = HoldingDecision.moveHoldings(part)
     if (receipt === undefined && holdings.length === 0) return undefined
-    receipt?.by.ledger?.forget(holdings)
     const held = holdings.map(({ policy, partition, permits, startMs = 0 }) =>
       reserved(policy, partition, 1, permits, { startMs, current: permits, previous: 0 }),
     )
@@ -65,8 +68,8 @@ export function moveOut(decision: Decision): readonly ReservedCounter[] | undefi
     if (receipt === undefined || receipt.store !== receipt.by.store) return held
     const taken = receipt.ruleChecks.flatMap(({ policy, partition, unitCost, cost }, i) => {
       const { taken = 0, state, after = state } = receipt.answer.checks[i] ?? ({} as Partial<Counted>)
-      const isHeld = holdings.some((holding) => holding.policy.counter === policy.counter)
-      return after === undefined || taken !== cost || isHeld
+      // Permits come from the holdings, because they may have been released or renewed.
+      return after === undefined || taken !== cost || releases(policy)
         ? []
         : [reserved(policy, partition, unitCost, taken, after)]
     })
@@ -122,6 +125,7 @@ export function readReservation(text: unknown): ReservedUnits | undefined {
     typeof id === "string" &&
     isUnits(untilMs) &&
     isUnits(lifetimeMs) &&
+    lifetimeMs <= RESERVATION_MS &&
     Array.isArray(rows)
   if (!isSound) return undefined
   const counters = rows.map(counterOfRow)

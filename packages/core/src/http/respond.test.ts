@@ -3,7 +3,7 @@ import { Agent, createServer, get, IncomingMessage, ServerResponse } from "node:
 import { type AddressInfo, Socket } from "node:net"
 import { Writable } from "node:stream"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { createLimiter } from "../limiter/create-limiter.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
@@ -267,5 +267,54 @@ describe("a guard that throws refusals", () => {
       respond(throwing, {}, Object.assign(exchange, { fail: undefined }))
     })
     expect(JSON.parse(body)).toMatchObject({ status: 400 })
+  })
+})
+
+describe("the permits of a request", () => {
+  function limited() {
+    let asked = 0
+    const limiter = createLimiter({
+      rules: [{ name: "few", field: "service", concurrent: 5 }],
+      refundWhen() {
+        asked++
+        return false
+      },
+    })
+    closing.push(() => limiter.close())
+    return { limiter, asked: () => asked }
+  }
+
+  it("are released when a response without a server has been sent, although it never closes", async () => {
+    const { limiter, asked } = limited()
+    const connection = new Writable({ write: (_chunk, _encoding, done) => done() })
+    const response = new ServerResponse(new IncomingMessage(new Socket()))
+    response.assignSocket(connection as Socket)
+    response.once("close", () => expect.unreachable())
+    respond(
+      createGuard({ limiter }),
+      {},
+      new NodeExchange(response.req, response, () => response.end("done")),
+    )
+    expect(limiter.status.inFlight).toBe(1)
+    await once(response, "finish")
+    await nextTurn()
+    expect([limiter.status.inFlight, asked()]).toEqual([0, 1])
+  })
+
+  it("of a later mount are released if the client has gone since the first mount", async () => {
+    const { limiter } = limited()
+    const counts: number[] = []
+    await received(async (response) => {
+      const pass = () =>
+        respond(createGuard({ limiter }), {}, new NodeExchange(response.req, response, () => undefined))
+      pass()
+      response.destroy()
+      await once(response, "close")
+      counts.push(limiter.status.inFlight)
+      pass()
+      await nextTurn()
+      counts.push(limiter.status.inFlight)
+    }).catch(() => undefined)
+    await vi.waitFor(() => expect(counts).toEqual([0, 0]))
   })
 })

@@ -147,7 +147,9 @@ function carryOut<Request extends object>(
 ): unknown {
   // The outcome is undefined if the client has gone while its request was held.
   if (outcome === undefined) return undefined
-  if (!isWatched && needsEnd(guard, exchange.request)) watchEnd(guard, exchange)
+  // If the client has gone since an earlier mount or step, the listener has been called and no longer listens.
+  const isToWatch = isWatched ? hasGone(exchange.nodeResponse) : needsEnd(guard, exchange.request)
+  if (isToWatch) watchEnd(guard, exchange)
   exchange.apply(outcome)
   const { rejection } = outcome
   if (rejection === undefined) return exchange.proceed()
@@ -172,11 +174,15 @@ function watchEnd<Request extends object>(
     guard.release(request)
     return
   }
-  const stopListening = onGone(nodeResponse, () => {
+  const end = (): void => {
     stopListening()
+    nodeResponse.off("finish", end)
     if (isSent(nodeResponse)) guard.reportStatus(request, nodeResponse.statusCode)
     guard.release(request)
-  })
+  }
+  const stopListening = onGone(nodeResponse, end)
+  // A response without a server, such as a function's on AWS Lambda, never closes.
+  nodeResponse.once("finish", end)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, HoldingDecision, UNLIMITED } from "../decision/decision-record.ts"
-import type { Reservation } from "../decision/reservation.ts"
+import { RESERVATION_MS, type Reservation } from "../decision/reservation.ts"
 import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { Awaitable, MaybePromise } from "../ground/maybe-promise.ts"
@@ -31,7 +31,7 @@ import {
 } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
-import { RESERVATION_MS, Reservations, SETTLED_BEFORE, TOO_LATE } from "./control/reservations.ts"
+import { Reservations, SETTLED_BEFORE, TOO_LATE } from "./control/reservations.ts"
 import type {
   AcquireOptions,
   AmountOptions,
@@ -122,7 +122,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return {
       service,
       waiting: this.#state.waiting,
-      inFlight: ledger.heldIn(),
+      inFlight: ledger.permits,
       ...(permits !== undefined && { permits }),
       ...(openBreakers !== undefined && { openBreakers }),
       ...(leases !== undefined && { leases }),
@@ -276,7 +276,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#state.requireOpen()
     const { decider } = this.#state
     requireDecision(decision, decider)
-    await this.#wakeAfter(decision, (part) => decider.corrections.refund(part))
+    // Two calls, so that released permits wake requests even if the units cannot be refunded.
+    await Promise.all([
+      this.#wakeAfter(decision, (part) => decider.corrections.release(part)),
+      this.#wakeAfter(decision, (part) => decider.corrections.refund(part)),
+    ])
   }
 
   async release(decision: Decision): Promise<void> {

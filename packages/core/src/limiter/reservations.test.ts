@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
@@ -18,7 +19,7 @@ const MINUTE = 60_000
 /** Creates a limiter of each process: all of them share the store and the clock. */
 function processes(rules: readonly Rule[] = [RPM, TPM, BUCKET, FIVE], clock: ManualClock = manualClock()) {
   const memory = memoryStore({ clock })
-  const faults: { refund?: Error; take?: Error } = {}
+  const faults: { refund?: Error; mark?: Error; take?: Error } = {}
   const store: Store = {
     isShared: true,
     take(checks) {
@@ -28,7 +29,8 @@ function processes(rules: readonly Rule[] = [RPM, TPM, BUCKET, FIVE], clock: Man
     read: (checks) => memory.read(checks),
     refund(refunds) {
       const isMark = refunds.some(({ policy }) => policy.counter === "reservation")
-      if (faults.refund !== undefined && !isMark) throw faults.refund
+      const fault = isMark ? faults.mark : faults.refund
+      if (fault !== undefined) throw fault
       return memory.refund(refunds)
     },
     reset: (keys) => memory.reset(keys),
@@ -99,6 +101,31 @@ describe("a reservation", () => {
     expect(() => limiter.reserve(decision)).toThrow("was settled, refunded or reserved before")
     expect(await limiter.settleReservation(text, { refund: true })).toBe(true)
     expect(await leftOf(limiter)).toEqual(FULL)
+  })
+
+  it("contains no permits that were released before, which another request may hold", async () => {
+    const { start } = processes([{ ...FIVE, concurrent: 2 }])
+    const limiter = start()
+    const released = await limiter.enforce(ALICE)
+    await limiter.release(released)
+    const { text } = limiter.reserve(released)
+    await limiter.enforce(ALICE)
+    await limiter.enforce(ALICE)
+    await limiter.settleReservation(text)
+    expect((await limiter.decide(ALICE)).allowed).toBe(false)
+  })
+
+  it("of a settled decision takes its permits along, and this process no longer renews them", async () => {
+    const { start, clock } = processes([RPM, { ...FIVE, concurrent: 1 }])
+    const limiter = start()
+    const decision = await limiter.enforce(ALICE)
+    await limiter.settle(decision, 2)
+    const { text } = limiter.reserve(decision)
+    expect(limiter.status.inFlight).toBe(0)
+    expect(await limiter.settleReservation(text)).toBe(true)
+    clock.advance(2_500)
+    await turn()
+    expect(await leftOf(limiter)).toEqual({ rpm: 58, five: 1 })
   })
 
   it("cannot be made of a refused decision, nor of a decision of another limiter", async () => {
@@ -241,9 +268,18 @@ describe("a reservation", () => {
     await expect(limiter.settleReservation(second.text, { refund: true })).rejects.toThrow(
       "Another settle has no effect",
     )
+    faults.mark = new StoreUnavailableError("Redis is gone.", { outcome: "not-applied" })
+    faults.refund = faults.mark
+    const third = limiter.reserve(await limiter.enforce(ALICE))
+    await expect(limiter.settleReservation(third.text)).resolves.toBe(true)
+    const fourth = limiter.reserve(await limiter.enforce(ALICE))
+    await expect(limiter.settleReservation(fourth.text, { refund: true })).rejects.toThrow(
+      "Another settle has no effect",
+    )
+    delete faults.mark
     delete faults.refund
     expect(await limiter.settleReservation(first.text, { refund: true })).toBe(true)
     expect(await limiter.settleReservation(second.text, { refund: true })).toBe(false)
-    expect(await leftOf(limiter)).toEqual({ rpm: 59 })
+    expect(await leftOf(limiter)).toEqual({ rpm: 57 })
   })
 })

@@ -13,16 +13,16 @@ export interface Holding extends CounterKey {
    */
   startMs: number | undefined
   /**
-   * The decision. The reference is weak after the first renewal, because most requests end before it. So code that
+   * The decision. The reference is weak after the first attempt to renew, because most requests end before it. So code that
    * drops a decision without releasing it loses the permits within two windows.
    */
   owner: object | WeakRef<object>
   /** The renewal that is in flight. No permit has two. */
   renewal?: Promise<void> | undefined
-  /** Renewals in the present window whose outcome is unknown, and the start of that window. */
+  /** Renewals in the current window whose outcome is unknown, and the start of that window. */
   unknowns?: { readonly windowMs: number; readonly times: number }
-  /** True if the loss of the permits has been reported. */
-  isToldLost?: boolean
+  /** True if the permits are counted as lost. */
+  isLossCounted?: boolean
 }
 
 /** Returns for how long a permit lasts at most unless it is renewed, in milliseconds: a rule's `hold`. */

@@ -1,6 +1,7 @@
 import { soundTime } from "../../ground/clock.ts"
 import type { CounterKey, Refund } from "../../stores/store.ts"
-import type { Holding } from "./holding.ts"
+import { HeldPermits } from "./held-permits.ts"
+import { type Holding, holdMsOf } from "./holding.ts"
 import { Renewer, type RenewerOptions } from "./renewer.ts"
 
 /** The permits of a rule in this process. */
@@ -20,7 +21,12 @@ export interface PermitCounts {
  * counted in the store until then.
  */
 export class Ledger {
-  readonly #held = new Set<Holding>()
+  readonly #held = new HeldPermits()
+  /**
+   * Permits that were moved to a reservation, by when they end at the latest. Without the store, they count until then,
+   * or until the reservation is settled here.
+   */
+  readonly #moved = new Map<Holding, number>()
   readonly #options: RenewerOptions
   readonly #renewer: Renewer
 
@@ -47,12 +53,17 @@ export class Ledger {
     return holding
   }
 
-  /** Number of permits that this process holds in a counter, or in all counters. */
-  heldIn(counter?: CounterKey): number {
-    let permits = 0
-    for (const holding of this.#held) {
-      const isMeant = counter === undefined || isSame(holding, counter)
-      if (isMeant) permits += holding.permits
+  /** Number of permits that this process holds. */
+  get permits(): number {
+    return this.#held.permits
+  }
+
+  /** Number of permits in a counter that this process holds, or has moved to reservations that may be in progress. */
+  heldIn(counter: CounterKey): number {
+    let permits = this.#held.permitsIn(counter)
+    for (const [holding, endsMs] of this.#moved) {
+      if (endsMs <= this.storeMs) this.#moved.delete(holding)
+      else if (isSame(holding, counter)) permits += holding.permits
     }
     return permits
   }
@@ -61,7 +72,9 @@ export class Ledger {
   get counts(): Readonly<Record<string, PermitCounts>> | undefined {
     const nowMs = soundTime(this.#options.clock)
     const counts = new Map<string, { held: number; oldestMs: number; renewed: number; lost: number }>()
-    for (const [name, past] of this.#renewer.past) counts.set(name, { held: 0, oldestMs: 0, ...past })
+    for (const [name, { renewed, lost }] of this.#renewer.past) {
+      counts.set(name, { held: 0, oldestMs: 0, renewed, lost })
+    }
     for (const { policy, permits, sinceMs } of this.#held) {
       const own = counts.get(policy.name)
       if (own === undefined) continue
@@ -87,12 +100,24 @@ export class Ledger {
     if (refunds.length > 0) await this.#options.store.refund(refunds, withinMs)
   }
 
-  /** No longer renews these permits, which another process may renew and release. */
-  forget(holdings: readonly Holding[]): void {
-    for (const holding of holdings) this.#held.delete(holding)
+  /** No longer renews these permits, because a reservation has them, which any process may renew and settle. */
+  moveOut(holdings: readonly Holding[]): void {
+    for (const holding of holdings) {
+      this.#held.delete(holding)
+      this.#moved.set(holding, this.storeMs + holdMsOf(holding.policy))
+    }
   }
 
-  /** A lower bound of the store's present time, in epoch milliseconds. */
+  /** Ends the permits of a reservation that was settled here. Permits of a counter are all alike. */
+  settled(counter: CounterKey): void {
+    for (const holding of this.#moved.keys()) {
+      if (!isSame(holding, counter)) continue
+      this.#moved.delete(holding)
+      return
+    }
+  }
+
+  /** A lower bound of the store's current time, in epoch milliseconds. */
   get storeMs(): number {
     return this.#renewer.storeMs
   }

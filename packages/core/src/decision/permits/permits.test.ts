@@ -8,6 +8,7 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Refund, Store } from "../../stores/store.ts"
 import type { Decider, DeciderOptions } from "../decider.ts"
 import type { Decision } from "../decision.ts"
+import { moveOut } from "../reservation.ts"
 import type { RuleCheck } from "../rule-check.ts"
 import { deciderOver, permitCheck, ruleCheck } from "../testing/rule-checks.ts"
 import { Ledger } from "./ledger.ts"
@@ -65,14 +66,14 @@ describe("a decision with permits", () => {
   it("holds them until it is released, once", async () => {
     const { decider, used, refunds } = setUp()
     const decision = await take(decider, FIVE)
-    expect([used(), decider.ledger.heldIn(), decider.ledger.heldIn(FIVE)]).toEqual([1, 1, 1])
+    expect([used(), decider.ledger.permits, decider.ledger.heldIn(FIVE)]).toEqual([1, 1, 1])
     expect(decision).toMatchObject({ allowed: true, limit: 5, remaining: 4, cost: 1 })
     expect(decision.checks).toMatchObject([
       { algorithm: "in-flight", windowMs: 2_000, unit: "concurrent-requests" },
     ])
     expect(await decider.corrections.release(decision)).toMatchObject([{ partition: "" }])
     expect(await decider.corrections.release(decision)).toEqual([])
-    expect([used(), decider.ledger.heldIn(), refunds.length]).toEqual([0, 0, 1])
+    expect([used(), decider.ledger.permits, refunds.length]).toEqual([0, 0, 1])
   })
 
   it("is refused with a hint when all permits are held, and takes no units of other rules", async () => {
@@ -87,7 +88,7 @@ describe("a decision with permits", () => {
       refusal: "in-flight",
       retryAfterMs: 1_000,
     })
-    expect([used(rate), used(one), decider.ledger.heldIn()]).toEqual([1, 1, 1])
+    expect([used(rate), used(one), decider.ledger.permits]).toEqual([1, 1, 1])
   })
 
   it("takes no permit when a rate refuses it, which binds with its longer wait", async () => {
@@ -99,7 +100,7 @@ describe("a decision with permits", () => {
       refusal: "quota",
     })
     expect(await take(decider, rate, FIVE)).toMatchObject({ policy: "rate", refusal: "quota" })
-    expect([used(), decider.ledger.heldIn()]).toEqual([0, 1])
+    expect([used(), decider.ledger.permits]).toEqual([0, 1])
   })
 
   it("is bound by a rate, although fewer permits remain", async () => {
@@ -112,14 +113,17 @@ describe("a decision with permits", () => {
   it("costs a request of 0 units no permit", async () => {
     const { decider, used } = setUp()
     const decision = await take(decider, { ...FIVE, cost: 0 })
-    expect([decision.allowed, used(), decider.ledger.heldIn()]).toEqual([true, 0, 0])
+    expect([decision.allowed, used(), decider.ledger.permits]).toEqual([true, 0, 0])
   })
 
-  it("gives back units and permits with one refund, and only permits with a release", async () => {
+  it("gives back units with a refund, permits with a release, and both in the background", async () => {
     const { decider, used } = setUp()
     const rate = ruleCheck("rate", 10)
     const decision = await take(decider, rate, FIVE)
-    expect(await decider.corrections.refund(decision)).toHaveLength(2)
+    expect(await decider.corrections.refund(decision)).toHaveLength(1)
+    expect([used(rate), used()]).toEqual([0, 1])
+    expect(await decider.corrections.release(decision)).toHaveLength(1)
+    expect(await decider.corrections.refundInBackground(await take(decider, rate, FIVE))).toHaveLength(2)
     expect([used(rate), used()]).toEqual([0, 0])
     const other = await take(decider, rate, FIVE)
     await decider.corrections.release(other)
@@ -167,7 +171,7 @@ describe("renewals", () => {
     expect(used()).toBe(3)
     expect(refunds.map(({ units }) => units)).toEqual(new Array(9).fill(-3))
     await Promise.all(decisions.map((decision) => decider.corrections.release(decision)))
-    expect([used(), decider.ledger.heldIn(), lost.length]).toEqual([0, 0, 0])
+    expect([used(), decider.ledger.permits, lost.length]).toEqual([0, 0, 0])
     expect(decider.ledger.counts).toMatchObject({ five: { held: 0, oldestMs: 0, renewed: 27, lost: 0 } })
   })
 
@@ -274,7 +278,7 @@ describe("renewals", () => {
     delete faults.pending
     resolve()
     await releasing
-    expect([used(), decider.ledger.heldIn()]).toEqual([0, 0])
+    expect([used(), decider.ledger.permits]).toEqual([0, 0])
   })
 
   it("are never two at a time for the same permit", async () => {
@@ -305,7 +309,7 @@ describe("renewals", () => {
     expect(used()).toBe(1)
     collectGarbage()
     await pass(clock, 3_000)
-    expect([used(), decider.ledger.heldIn()]).toEqual([0, 0])
+    expect([used(), decider.ledger.permits]).toEqual([0, 0])
   })
 
   it("of many counters share calls of 64, with pauses between the calls", async () => {
@@ -316,6 +320,30 @@ describe("renewals", () => {
     expect(refunds).toHaveLength(64)
     await pass(clock, 100)
     expect(refunds).toHaveLength(150)
+  })
+
+  it("continue after a store has thrown immediately", async () => {
+    const { clock, memory, used } = setUp()
+    let throws = 1
+    const refund: Store["refund"] = (refunds) => {
+      if (throws-- > 0) throw new Error("broken")
+      return memory.refund(refunds)
+    }
+    const decider = deciderOver({ ...storeOf(memory), refund }, clock)
+    const decision = await take(decider, FIVE)
+    await pass(clock, 6_000)
+    expect([decision.allowed, used()]).toEqual([true, 1])
+  })
+
+  it("count the lost permits of every rule, and report each rule at most once a second", async () => {
+    const { clock, decider, lost } = setUp()
+    const rules = ["one", "two", "three"].map((name, i) => permitCheck(name, 5, { windowMs: 1_000 + i }))
+    const decisions = await Promise.all(rules.map((rule) => take(decider, rule)))
+    clock.advance(5_000)
+    await turn()
+    expect(lost).toEqual(rules.map(({ policy }) => [policy.name, 1, undefined]))
+    expect(decider.ledger.counts).toMatchObject({ one: { lost: 1 }, two: { lost: 1 }, three: { lost: 1 } })
+    expect(decisions).toHaveLength(3)
   })
 
   it("end when the limiter closes", async () => {
@@ -339,6 +367,7 @@ describe("renewals", () => {
       await turn()
       clock.advance(1_300)
       vi.advanceTimersByTime(1_300)
+      await turn()
       expect(refunds).toHaveLength(1)
     } finally {
       vi.useRealTimers()
@@ -374,7 +403,7 @@ describe("without the store", () => {
     expect(await take(decider, four)).toMatchObject({ allowed: false, refusal: "in-flight", degraded: true })
     await decider.corrections.release(before)
     expect(await take(decider, four)).toMatchObject({ allowed: true })
-    expect(decider.ledger.heldIn()).toBe(2)
+    expect(decider.ledger.permits).toBe(2)
   })
 
   it("permits are counted in the store with the next renewal after the outage", async () => {
@@ -383,11 +412,36 @@ describe("without the store", () => {
     const decision = await take(decider, FIVE)
     const short = await take(decider, FIVE)
     await decider.corrections.release(short)
-    expect([used(), decider.ledger.heldIn()]).toEqual([0, 1])
+    expect([used(), decider.ledger.permits]).toEqual([0, 1])
     await pass(clock, 1_300)
     expect(used()).toBe(1)
     await decider.corrections.release(decision)
     expect(used()).toBe(0)
+  })
+
+  it("decisions that code has dropped lose their permits, too", async () => {
+    const { clock, decider, faults } = setUp()
+    const drop = async (): Promise<void> => void (await take(decider, FIVE))
+    await drop()
+    faults.take = down
+    faults.failure = down
+    await pass(clock, 1_300)
+    collectGarbage()
+    await pass(clock, 2_000)
+    expect([decider.ledger.permits, decider.ledger.heldIn(FIVE)]).toEqual([0, 0])
+  })
+
+  it("permits of a reservation count until it is settled here, or until they end", async () => {
+    const { clock, decider, faults } = setUp()
+    const two = permitCheck("two", 2)
+    for (let i = 0; i < 2; i++) moveOut(await take(decider, two))
+    faults.take = down
+    expect(await take(decider, two)).toMatchObject({ allowed: false, refusal: "in-flight" })
+    decider.ledger.settled(two)
+    const decision = await take(decider, two)
+    expect([decision.allowed, decider.ledger.permits, decider.ledger.heldIn(two)]).toEqual([true, 1, 2])
+    await pass(clock, 2_000)
+    expect(decider.ledger.heldIn(two)).toBe(1)
   })
 
   it("a rule that allows or denies requests holds no permits", async () => {
@@ -397,7 +451,7 @@ describe("without the store", () => {
     expect(await take(decider, { ...FIVE, onStoreFailure: "deny" })).toMatchObject({
       refusal: "store-failure",
     })
-    expect(decider.ledger.heldIn()).toBe(0)
+    expect(decider.ledger.permits).toBe(0)
   })
 })
 

@@ -4,6 +4,7 @@ import type { Policy } from "../../ground/policy.ts"
 import { after, outsideRequests, setTimer } from "../../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type Refund, type Store } from "../../stores/store.ts"
 import { isNotApplied, storeErrorOf } from "../../stores/store-error.ts"
+import type { HeldPermits } from "./held-permits.ts"
 import type { Holding } from "./holding.ts"
 
 /** The earliest share of a window after which a process renews, and by how much this share differs between processes. */
@@ -19,8 +20,8 @@ const MOST_AT_ONCE = 64
 /** Pause between two calls, in milliseconds, and the share of the window that all pauses take at most. */
 const PAUSE_MS = 5
 const MOST_PAUSES = 0.2
-/** Interval between two reports of lost permits, in milliseconds. */
-const TELL_EVERY_MS = 1_000
+/** Interval between two reports of lost permits of a rule, in milliseconds. */
+const REPORT_EVERY_MS = 1_000
 
 /** Receives the name of a rule, the number of its permits that ended too early, and why they were not renewed. */
 export type OnPermitsLost = (
@@ -41,6 +42,9 @@ export interface RenewerOptions {
 interface Past {
   renewed: number
   lost: number
+  /** How many lost permits were reported, and when the latest were. */
+  reported: number
+  reportedAtMs: number
 }
 
 /**
@@ -54,7 +58,7 @@ interface Past {
 export class Renewer {
   /** The permits of each rule that were renewed or lost, by the rule's name. */
   readonly past: Map<string, Past> = new Map()
-  readonly #held: Set<Holding>
+  readonly #held: HeldPermits
   readonly #options: RenewerOptions
   readonly #point = EARLIEST + SPREAD * Math.random()
   /** The functions that cancel the next renewals, by the length of the window. */
@@ -62,18 +66,17 @@ export class Renewer {
   /** By how much the store's clock is ahead of this process's clock, in milliseconds. */
   #aheadMs = 0
   #error: StoreUnavailableError | undefined
-  #toldAtMs = Number.NEGATIVE_INFINITY
   #isClosed = false
 
-  constructor(held: Set<Holding>, options: RenewerOptions) {
+  constructor(held: HeldPermits, options: RenewerOptions) {
     this.#held = held
     this.#options = options
   }
 
   /**
-   * Renews the permits of a policy from now on. `localMs` is the present time of this process's clock.
+   * Renews the permits of a policy from now on. `localMs` is the current time of this process's clock.
    * `storeMs` is the time of the decision by the store's clock, if the store has decided. It is a lower bound of the
-   * store's present time, because the reply took some time to arrive.
+   * store's current time, because the reply took some time to arrive.
    */
   watch({ name, windowMs }: Policy, localMs: number, storeMs: number | undefined): void {
     if (storeMs !== undefined) this.#aheadMs = storeMs - localMs
@@ -113,7 +116,7 @@ export class Renewer {
   #renew(windowMs: number): void {
     if (this.#isClosed) return
     this.#timers.delete(windowMs)
-    const present = this.#startMs(windowMs)
+    const current = this.#startMs(windowMs)
     const due = new Map<string, Holding[]>()
     let isNeeded = false
     for (const holding of this.#held) {
@@ -123,7 +126,7 @@ export class Renewer {
         continue
       }
       isNeeded = true
-      if (!isDue(holding, present)) continue
+      if (!isDue(holding, current)) continue
       const { policy, partition, startMs } = holding
       const key = `${policy.counter}${startMs} ${partition}`
       const together = due.get(key)
@@ -132,7 +135,7 @@ export class Renewer {
     }
     if (!isNeeded) return
     this.#scheduleNext(windowMs)
-    this.#tellLost([...due.values()].flat(), present)
+    this.#reportLost([...due.values()].flat(), current)
     this.#sendAll([...due.values()], windowMs)
   }
 
@@ -160,20 +163,23 @@ export class Renewer {
   async #call(refunds: readonly Refund[], holdings: readonly Holding[], windowMs: number): Promise<void> {
     const startMs = this.#startMs(windowMs)
     try {
-      // With await in any case, so that the renewal is in flight when this function returns.
-      await Promise.resolve(this.#options.store.refund(refunds, BACKGROUND_REFUND_MS))
+      // The renewal must be in flight when this function returns, even if the store throws immediately.
+      await Promise.resolve()
+      await this.#options.store.refund(refunds, BACKGROUND_REFUND_MS)
       this.#error = undefined
       for (const holding of holdings) this.#renewed(holding, startMs)
     } catch (error) {
       this.#failed(error, holdings, windowMs)
     }
-    for (const holding of holdings) holding.renewal = undefined
+    for (const holding of holdings) {
+      holding.renewal = undefined
+      if (!(holding.owner instanceof WeakRef)) holding.owner = new WeakRef(holding.owner)
+    }
   }
 
   #renewed(holding: Holding, startMs: number): void {
     holding.startMs = startMs
-    holding.isToldLost = false
-    if (!(holding.owner instanceof WeakRef)) holding.owner = new WeakRef(holding.owner)
+    holding.isLossCounted = false
     this.#pastOf(holding.policy.name).renewed += holding.permits
   }
 
@@ -190,26 +196,31 @@ export class Renewer {
     if (share + RETRY_AFTER <= LATEST) this.#schedule(windowMs, RETRY_AFTER * windowMs)
   }
 
-  /** Reports the permits whose windows have ended. A renewal counts them again. */
-  #tellLost(due: readonly Holding[], presentMs: number): void {
-    const nowMs = this.storeMs
-    if (Math.abs(nowMs - this.#toldAtMs) < TELL_EVERY_MS) return
-    const lost = new Map<string, number>()
+  /** Counts the permits whose windows have ended, and reports them. A renewal counts them again in the store. */
+  #reportLost(due: readonly Holding[], currentMs: number): void {
     for (const holding of due) {
-      const { policy, permits, startMs = presentMs, isToldLost } = holding
-      if (isToldLost === true || startMs >= presentMs - policy.windowMs) continue
-      holding.isToldLost = true
-      lost.set(policy.name, (lost.get(policy.name) ?? 0) + permits)
+      const { policy, permits, startMs = currentMs, isLossCounted } = holding
+      if (isLossCounted === true || startMs >= currentMs - policy.windowMs) continue
+      holding.isLossCounted = true
+      this.#pastOf(policy.name).lost += permits
     }
-    for (const [name, permits] of lost) {
-      this.#toldAtMs = nowMs
-      this.#pastOf(name).lost += permits
+    const nowMs = this.storeMs
+    for (const [name, past] of this.past) {
+      const permits = past.lost - past.reported
+      if (permits === 0 || Math.abs(nowMs - past.reportedAtMs) < REPORT_EVERY_MS) continue
+      past.reported = past.lost
+      past.reportedAtMs = nowMs
       this.#options.onPermitsLost(name, permits, this.#error)
     }
   }
 
   #pastOf(name: string): Past {
-    const past = this.past.get(name) ?? { renewed: 0, lost: 0 }
+    const past = this.past.get(name) ?? {
+      renewed: 0,
+      lost: 0,
+      reported: 0,
+      reportedAtMs: Number.NEGATIVE_INFINITY,
+    }
     this.past.set(name, past)
     return past
   }
@@ -227,15 +238,15 @@ function isDropped({ owner }: Holding): boolean {
 }
 
 /** Whether permits are counted in an earlier window and may be renewed now. */
-function isDue(holding: Holding, presentMs: number): boolean {
+function isDue(holding: Holding, currentMs: number): boolean {
   const { startMs, renewal, unknowns } = holding
   if (renewal !== undefined) return false
-  if (unknowns?.windowMs === presentMs && unknowns.times >= MOST_UNKNOWNS) return false
+  if (unknowns?.windowMs === currentMs && unknowns.times >= MOST_UNKNOWNS) return false
   const { windowMs } = holding.policy
   // If the clock went back by more than a window, the store has moved the permits to an earlier window, which may have
   // ended since. So the renewal counts them again, as it does for permits that were taken without the store.
-  if (startMs !== undefined && startMs > presentMs + windowMs) holding.startMs = undefined
-  return holding.startMs === undefined || holding.startMs < presentMs
+  if (startMs !== undefined && startMs > currentMs + windowMs) holding.startMs = undefined
+  return holding.startMs === undefined || holding.startMs < currentMs
 }
 
 /** Returns the entry that renews all permits of a counter and window. */

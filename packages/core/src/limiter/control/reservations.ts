@@ -21,9 +21,6 @@ import { counterOf } from "../rule-set/rule-counters.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 import { requireDecision } from "./call-options.ts"
 
-/** For how long the text of a reservation is accepted by default, in milliseconds. */
-export const RESERVATION_MS = 600_000
-
 /** The problem of a reservation that was settled before. */
 export const SETTLED_BEFORE = {
   path: "text",
@@ -49,7 +46,7 @@ export interface ReservationSettlement {
 /** Why a reservation was not settled or renewed: it was settled before, or its text is no longer accepted. */
 export type ReservationEnd = "repeated" | "late"
 
-/** A counter of a reservation under the present rules, and the state right after its units were taken. */
+/** A counter of a reservation under the current rules, and the state right after its units were taken. */
 interface ReservedCheck {
   readonly check: TakenCheck
   readonly after: CounterState
@@ -95,6 +92,7 @@ export class Reservations<Request> {
     )
     const { corrections } = this.#state.decider
     if (!(await corrections.settleOnce(markOf(reserved), refunds))) return "repeated"
+    for (const refund of refunds) if (releases(refund.policy)) this.#state.decider.ledger.settled(refund)
     this.#state.wake(refunds.filter(({ units }) => units > 0))
     return undefined
   }
@@ -154,7 +152,7 @@ export class Reservations<Request> {
     return soundTime(this.#options.clock) > untilMs
   }
 
-  /** Returns the counters of the present rules. Counters of rules that are gone or count differently are left out. */
+  /** Returns the counters of the current rules. Counters of rules that are gone or count differently are left out. */
   #countersOf({ counters }: ReservedUnits): readonly ReservedCheck[] {
     const byCounter = this.#rulesByCounter()
     return counters.flatMap(({ counter, partition, limit, burst, unitCost, taken, ...after }) => {

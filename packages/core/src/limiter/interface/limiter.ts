@@ -83,7 +83,7 @@ export interface LimiterEvents<Request> {
   /**
    * Emitted when permits have ended although their requests are still in progress, so that other requests may have
    * taken their place. Either this process was frozen for more than a third of `hold`, or the store did not respond for
-   * as long. The permits count again with their next renewal. Emitted at most once a second.
+   * as long. The permits count again with their next renewal. Emitted at most once a second for each rule.
    */
   "permits-lost": [event: PermitsLostEvent]
   /** Emitted for a problem that the app should fix, although requests are still decided. The same warning is logged. */
@@ -411,7 +411,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Corrects the units of a reservation to the used units and releases its permits, because its request has ended.
    * Returns false if it was settled before, by any process. Counters of rules that are gone, or that count differently
-   * now, are left out.
+   * now, are left out. With a `mirroredStore`, settle in the data center that has decided.
    *
    * Rejects with {@link InvalidOptionError} for a text that is not a reservation of this service, or that is more than
    * ten minutes old. Rejects with {@link StoreUnavailableError} as `settle` does. A process that dies during the call
@@ -428,7 +428,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   ): Promise<boolean>
   /**
    * Renews the permits of a reservation, because its request is still in progress, and returns its new text. The new
-   * text is accepted for another ten minutes. Rejects as `settleReservation` does, and with {@link InvalidOptionError}
+   * text is accepted for another ten minutes. Stop renewing before you settle: a renewal at the same time may keep the
+   * permits for up to `hold`. Rejects as `settleReservation` does, and with {@link InvalidOptionError}
    * if the reservation was settled before.
    */
   renewReservation(text: string): Promise<Reservation>

@@ -71,7 +71,7 @@ describe("a queue of requests that wait for a permit", () => {
     const { decider } = room
     const holders = [await decider.take([permit()]), await decider.take([permit()])]
     room.calls.takes = 0
-    const release = () => decider.corrections.refund(holders.pop() ?? expect.unreachable())
+    const release = () => decider.corrections.release(holders.pop() ?? expect.unreachable())
     /** Returns how often the store was called in each of the next steps. */
     const callsIn = async (...steps: number[]) => {
       const calls: number[] = []
