@@ -8,8 +8,8 @@ import { connect } from "./connect.ts"
 import { type RedisServer, usageOf } from "./server.ts"
 
 const TOGETHER = 32
-/** The most renewals in one call. */
-const RENEWED_TOGETHER = 64
+/** The most renewals and settlements in one call. */
+const MOST_TOGETHER = 64
 const DAY_MS = 86_400_000
 const RATE: Policy = {
   name: "rate",
@@ -32,6 +32,9 @@ const FULL: Policy = { ...PERMITS, name: "full", counter: "full", limit: 1 }
 /** The window is short, because renewals are measured at the start of the window after the permits were taken. */
 const RENEWED: Policy = { ...PERMITS, name: "renewed", counter: "renewed", windowMs: 4_000 }
 
+/** The mark of a settled reservation, as for reservations that last ten minutes. */
+const MARK: Policy = { ...PERMITS, name: "mark", limit: 1, windowMs: 660_000 }
+
 /** What a client does. The figure is the CPU time of Redis for one client, in microseconds. */
 type Operation =
   | "rate"
@@ -45,6 +48,7 @@ type Operation =
   | "two rates, together"
   | "rate and permit, together"
   | "renewal, together"
+  | "settle, together"
 
 /** The measured times of all rounds, and the bytes of a key with the given number of permits. */
 export interface PermitCosts {
@@ -64,7 +68,7 @@ export async function measurePermits(
   try {
     await server.command("FLUSHALL", "SYNC")
     for (const policy of [RATE, OTHER_RATE, PERMITS, FULL]) await takeAll(store, clients, TOGETHER, [policy])
-    for (let round = 0; round < rounds; round++) await measureRound(server, store, clients, us)
+    for (let round = 0; round < rounds; round++) await measureRound(server, store, clients, us, round)
     for (const permits of [1, 1_000]) {
       await server.command("FLUSHALL", "SYNC")
       await store.take([{ ...checkOf(PERMITS, 0), cost: permits }])
@@ -83,6 +87,7 @@ async function measureRound(
   store: Store,
   clients: number,
   us: Record<Operation, number[]>,
+  round: number,
 ): Promise<void> {
   const measure = async <Result>(name: Operation, work: () => Promise<Result>): Promise<Result> => {
     const before = await usageOf(server)
@@ -98,14 +103,19 @@ async function measureRound(
   await take("refused", 1, FULL)
   await take("two rates", 1, RATE, OTHER_RATE)
   await take("rate and permit", 1, RATE, PERMITS)
-  await take("rate, together", TOGETHER, RATE)
+  const taken = await take("rate, together", TOGETHER, RATE)
   await take("two rates, together", TOGETHER, RATE, OTHER_RATE)
   const both = await take("rate and permit, together", TOGETHER, RATE, PERMITS)
   await measure("release, together", () => refundAll(store, TOGETHER, refundsOf(PERMITS, both, 1)))
+  await measure("settle, together", async () => {
+    // Each reservation has a new mark.
+    await takeAll(store, clients, MOST_TOGETHER, [{ ...MARK, counter: `mark${round}` }])
+    await refundAll(store, MOST_TOGETHER, refundsOf(RATE, taken, 1))
+  })
   await nextWindow()
-  const held = await takeAll(store, clients, RENEWED_TOGETHER, [RENEWED])
+  const held = await takeAll(store, clients, MOST_TOGETHER, [RENEWED])
   await nextWindow()
-  await measure("renewal, together", () => refundAll(store, RENEWED_TOGETHER, refundsOf(RENEWED, held, -1)))
+  await measure("renewal, together", () => refundAll(store, MOST_TOGETHER, refundsOf(RENEWED, held, -1)))
 }
 
 /** Windows begin at multiples of their length since 1970. */
@@ -169,7 +179,9 @@ export function printPermits({ us, bytes }: PermitCosts): void {
   const all = both.map((value, round) => value + (releases[round] ?? Number.NaN))
   ratio(`a rate, a permit and its release, ${inOneCall}, times a take`, all, rates, 3)
   const renewal = median(us["renewal, together"])
-  printWanted(`a renewal, ${RENEWED_TOGETHER} in a call, us`, renewal, renewal <= 12, "at most 12")
+  printWanted(`a renewal, ${MOST_TOGETHER} in a call, us`, renewal, renewal <= 12, "at most 12")
+  const settlement = median(us["settle, together"])
+  printWanted(`a settlement, ${MOST_TOGETHER} in a call, us`, settlement, settlement <= 15, "at most 15")
   for (const [permits, size] of Object.entries(bytes)) {
     printWanted(`bytes of a key with ${permits} permits`, size, size <= 80, "at most 80")
   }

@@ -45,11 +45,14 @@ const answer = fc.record({
   statusCode: fc.constantFrom(0, 127, 128, 429, 599),
   body: text,
   error: fc.option(fc.record({ code: fc.integer(), message: text }), { nil: undefined }),
+  reservation: text,
+  renewWithinMs: fc.option(whole, { nil: undefined }),
 })
-const made = answer.map(({ retryAfterMs, error, ...others }) =>
+const made = answer.map(({ retryAfterMs, error, renewWithinMs, ...others }) =>
   create(ShouldForwardRequestResponseSchema, {
     ...others,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(renewWithinMs !== undefined && { renewWithinMs }),
     ...(error !== undefined && { error: create(StatusSchema, error) }),
   }),
 )
@@ -62,7 +65,7 @@ describe("the encoded bytes of a response", () => {
   it("cover every field of the message", () => {
     expect(
       ShouldForwardRequestResponseSchema.fields.map(({ number }) => number).toSorted((a, b) => a - b),
-    ).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
+    ).toEqual(Array.from({ length: 17 }, (_, index) => index + 1))
     expect(ShouldForwardRequestsResponseSchema.fields.map(({ number }) => number)).toEqual([1])
   })
 

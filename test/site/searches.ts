@@ -27,7 +27,7 @@ export const SEARCHES: readonly Search[] = [
   { words: "rate-limit-redis", pages: ["/migrate/express-rate-limit-store"] },
   { words: "keep express-rate-limit", pages: ["/migrate/express-rate-limit-store"] },
   { words: "BurstyRateLimiter", pages: ["/migrate/rate-limiter-flexible-names"] },
-  { words: "maxConcurrent", pages: ["/migrate/bottleneck"] },
+  { words: "maxConcurrent", pages: ["/migrate/bottleneck", "/rules/in-flight"] },
   { words: "redis-semaphore", pages: ["/migrate/bottleneck"] },
   { words: "rate-limiter-flexible options", pages: ["/migrate/rate-limiter-flexible-names"] },
   { words: "Retry-After header", pages: ["/rules/responses"] },
