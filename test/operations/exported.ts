@@ -102,7 +102,10 @@ async function decideWithoutRedis(measured: Measured, ending: (() => unknown)[])
   const client = new Redis({ port: (server.address() as AddressInfo).port, lazyConnect: true })
   client.on("error", () => {})
   void client.connect().catch(() => {})
+  const store = redisStore({ client })
   ending.push(() => {
+    // Otherwise the store would continue to call the server, also during the tests of other files.
+    store.close()
     client.disconnect()
     for (const socket of sockets) socket.destroy()
     server.close()
@@ -110,7 +113,7 @@ async function decideWithoutRedis(measured: Measured, ending: (() => unknown)[])
   const limiter = measured({
     service: "frozen",
     ...PER_USER,
-    store: redisStore({ client }),
+    store,
     storeTimeoutMs: 5,
   })
   for (let times = 0; times < 8; times++) await limiter.decide(asked("ann"))
