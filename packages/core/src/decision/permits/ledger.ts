@@ -2,6 +2,7 @@ import { soundTime } from "../../ground/clock.ts"
 import type { CounterKey, Refund } from "../../stores/store.ts"
 import { HeldPermits } from "./held-permits.ts"
 import { type Holding, holdMsOf } from "./holding.ts"
+import { MovedPermits } from "./moved-permits.ts"
 import { Renewer, type RenewerOptions } from "./renewer.ts"
 
 /** The permits of a rule in this process. */
@@ -22,11 +23,7 @@ export interface PermitCounts {
  */
 export class Ledger {
   readonly #held = new HeldPermits()
-  /**
-   * Permits that were moved to a reservation, by when they end at the latest. Without the store, they count until then,
-   * or until the reservation is settled here.
-   */
-  readonly #moved = new Map<Holding, number>()
+  readonly #moved = new MovedPermits()
   readonly #options: RenewerOptions
   readonly #renewer: Renewer
 
@@ -60,12 +57,7 @@ export class Ledger {
 
   /** Number of permits in a counter that this process holds, or has moved to reservations that may be in progress. */
   heldIn(counter: CounterKey): number {
-    let permits = this.#held.permitsIn(counter)
-    for (const [holding, endsMs] of this.#moved) {
-      if (endsMs <= this.storeMs) this.#moved.delete(holding)
-      else if (isSame(holding, counter)) permits += holding.permits
-    }
-    return permits
+    return this.#held.permitsIn(counter) + this.#moved.permitsIn(counter, this.storeMs)
   }
 
   /** The permits of each rule, by the rule's name. Undefined if no rule has ever had permits. */
@@ -104,17 +96,19 @@ export class Ledger {
   moveOut(holdings: readonly Holding[]): void {
     for (const holding of holdings) {
       this.#held.delete(holding)
-      this.#moved.set(holding, this.storeMs + holdMsOf(holding.policy))
+      this.reserved(holding, holding.permits)
     }
   }
 
-  /** Ends the permits of a reservation that was settled here. Permits of a counter are all alike. */
+  /** Counts permits of a reservation that was made or renewed here. */
+  reserved(counter: CounterKey, permits: number): void {
+    const nowMs = this.storeMs
+    this.#moved.add(counter, permits, nowMs + holdMsOf(counter.policy), nowMs)
+  }
+
+  /** Ends the permits of a reservation that was settled or renewed here. */
   settled(counter: CounterKey): void {
-    for (const holding of this.#moved.keys()) {
-      if (!isSame(holding, counter)) continue
-      this.#moved.delete(holding)
-      return
-    }
+    this.#moved.remove(counter)
   }
 
   /** A lower bound of the store's current time, in epoch milliseconds. */
@@ -126,9 +120,4 @@ export class Ledger {
   close(): void {
     this.#renewer.close()
   }
-}
-
-/** Whether two keys name the same counter. */
-function isSame(one: CounterKey, other: CounterKey): boolean {
-  return one.policy.counter === other.policy.counter && one.partition === other.partition
 }

@@ -113,6 +113,11 @@ export class Reservations<Request> {
       })),
     )
     if (nowMs === undefined) return "repeated"
+    const { ledger } = this.#state.decider
+    for (const { check } of permits) {
+      ledger.settled(check)
+      ledger.reserved(check, check.cost)
+    }
     const moved = new Map(
       permits.map(({ check }) => [check.policy.counter, nowMs - (nowMs % check.policy.windowMs)]),
     )
