@@ -183,7 +183,7 @@ export function holding({ group, behaves, behavesWithEach }: StoreSuite): void {
     })
 
     behaves(
-      "removes permits from the present window after the clock has stepped back",
+      "removes permits from the current window after the clock has stepped back",
       async (store, clock) => {
         const first = await take(store, 2)
         clock.advance(MINUTE)
@@ -197,7 +197,7 @@ export function holding({ group, behaves, behavesWithEach }: StoreSuite): void {
   })
 
   group("a renewal of permits", () => {
-    behaves("moves them to the present window", async (store, clock) => {
+    behaves("moves them to the current window", async (store, clock) => {
       const after = await take(store, 5)
       clock.advance(MINUTE + MINUTE / 4)
       await renew(store, 2, after)
@@ -207,7 +207,7 @@ export function holding({ group, behaves, behavesWithEach }: StoreSuite): void {
       expect(await windowsOf(store)).toEqual([7, 0])
     })
 
-    behaves("changes nothing if they already count in the present window", async (store) => {
+    behaves("changes nothing if they already count in the current window", async (store) => {
       const after = await take(store, 5)
       for (const permits of [3, 5]) await renew(store, permits, after)
       expect(await windowsOf(store)).toEqual([0, 5])
@@ -263,7 +263,7 @@ export function holding({ group, behaves, behavesWithEach }: StoreSuite): void {
       expect(await windowsOf(store)).toEqual([2, 4])
     })
 
-    behaves("moves them to the present window after the clock has stepped back", async (store, clock) => {
+    behaves("moves them to the current window after the clock has stepped back", async (store, clock) => {
       const first = await take(store, 2)
       clock.advance(MINUTE)
       const second = await take(store, 3)

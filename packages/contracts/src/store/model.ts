@@ -37,7 +37,7 @@ export class StoreModel {
       }
       const counted = policy.algorithm === "fixed-window" ? [startMs] : [startMs - policy.windowMs, startMs]
       if (releases(policy) && units < 0) {
-        // The units of a renewal count in the present window only, whether or not they still counted before.
+        // The units of a renewal count in the current window only, whether or not they still counted before.
         const moved = counted.includes(after.startMs) ? Math.min(windows.get(after.startMs) ?? 0, -units) : 0
         windows.set(after.startMs, (windows.get(after.startMs) ?? 0) - moved)
         windows.set(startMs, (windows.get(startMs) ?? 0) - units)

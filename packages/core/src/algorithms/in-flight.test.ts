@@ -90,7 +90,7 @@ describe("a renewal", () => {
   const renewed = (units: number, afterMs: number): CounterState =>
     inFlight.withoutUnits(at(5_000, 2, 1), POLICY, -units, at(afterMs, 0, 0), 5_400)
 
-  it("moves permits from their window to the present one", () => {
+  it("moves permits from their window to the current one", () => {
     expect(renewed(1, 4_000)).toEqual(at(5_000, 1, 2))
     expect(renewed(1, 5_000)).toEqual(at(5_000, 2, 1))
   })

@@ -14,7 +14,7 @@ export const PERMIT_RETRY_MS = 1_000
  * later, if nobody renews or releases it.
  *
  * A release is a refund from the window of the last renewal. A renewal is a refund of negative units: it moves units
- * from their window to the present one, and adds those that are missing there, even above the limit. After a loss of
+ * from their window to the current one, and adds those that are missing there, even above the limit. After a loss of
  * counts, the count is then true again, because the requests of these permits are still in progress.
  *
  * Worst case: a request is admitted only while the permits held by all others and its own are at most the limit. This

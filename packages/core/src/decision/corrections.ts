@@ -67,8 +67,8 @@ export class Corrections {
   }
 
   /**
-   * Does the same as `refund` and `release`, for a call whose result no caller waits for. This refund may take longer than `refund`
-   * and never rejects. With `isMeant`, it refunds only the matching counters, and the other
+   * Does the same as `refund` and `release`, for a call whose result no caller waits for. This refund may take longer
+   * than `refund` and never rejects. With `isMeant`, it refunds only the matching counters, and the other
    * counters can be refunded later. Returns the counters that have more units now.
    */
   async refundInBackground(

@@ -5,9 +5,9 @@ import type { Counted, CounterKey } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, HoldingDecision } from "./decision-record.ts"
 
-/** What an admitted decision took, as a text. Any process with the same rules and store can settle it. */
+/** What an admitted decision took, as a string. Any process with the same rules and store can settle it. */
 export interface Reservation {
-  /** The text: printable ASCII, about 340 characters for three rules. */
+  /** A string of printable ASCII, about 340 characters for three rules. */
   readonly text: string
   /**
    * Milliseconds within which the reservation must be renewed, because its permits end then. Absent if it holds no

@@ -338,7 +338,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   /**
    * Refunds the units of a decision to the window in which they were taken, so the call is a no-op when that window
-   * has passed. Also releases its permits. Only the first call has an effect. The decision must be the object that this limiter returned.
+   * has passed. Also releases its permits. Only the first call has an effect. The decision must be the object that this
+   * limiter returned.
    * Rejects with {@link InvalidOptionError} for a copy, such as one that went through JSON, for another limiter's
    * decision, and for any other object.
    *
@@ -392,7 +393,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   settle(decision: Decision, used: number | Readonly<Record<string, number>>): Promise<void>
   /**
-   * Moves what an admitted decision took into a text, with which any process with the same rules and store can settle
+   * Moves what an admitted decision took into a string, with which any process with the same rules and store can settle
    * it within ten minutes. The decision can then no longer be settled, refunded or released. This process no longer
    * renews its permits. Throws {@link InvalidOptionError} for a decision that was refused, or of which nothing is left.
    * @example
