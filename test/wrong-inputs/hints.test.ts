@@ -96,6 +96,7 @@ describe("an error about a call states the remedy", () => {
     ["reset", [{ rules: ["ip-1m"] }], "the request first, and then the options"],
     ["reset", [client, "ip-1m"], 'such as { rules: ["ip-1m"] }'],
     ["reset", [client, ["ip-1m"]], 'such as { rules: ["ip-1m"] }'],
+    ["reset", [client, 5], 'such as { rules: ["5"] }'],
     ["unblock", [{ rules: ["ip-1m"] }], "the request first, and then the options"],
     ["unblock", [client, "ip-1m"], 'such as { rules: ["ip-1m"] }'],
     ["decide", [], "request: is missing"],

@@ -213,7 +213,7 @@ function requireObject(options: unknown, names: readonly string[]): undefined {
 function refuseOptions(options: unknown, [name]: readonly string[]): never {
   const message = `${show(options)} is not an object of options`
   const isList = name === "rules"
-  const value = isList ? show(typeof options === "string" ? [options] : options) : show(options)
+  const value = show(isList && !Array.isArray(options) ? [String(options)] : options)
   const fits = name === "for" ? parseDuration(options) !== undefined : isList || isUnits(options)
   const accepted = `an object such as { ${name}: ${fits ? value : name === "for" ? '"1 hour"' : "3"} }`
   throw new InvalidOptionError([{ path: "", message, accepted }])
