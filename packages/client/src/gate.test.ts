@@ -427,6 +427,10 @@ it("an error of a listener becomes an uncaught error, and does not stop a call",
   const made = call()
   await answer(0, 200, left(9, 7))
   expect(made.result).toBe(200)
-  expect(() => thrown.mock.calls[0]?.[0]()).toThrow("of the listener")
+  // Node 24 itself queues microtasks, too.
+  const runAll = () => {
+    for (const [run] of thrown.mock.calls) run()
+  }
+  expect(runAll).toThrow("of the listener")
   thrown.mockRestore()
 })
