@@ -15,8 +15,10 @@ const ADDRESSES: Readonly<Record<string, (manifest: Addresses, folder: string) =
   bugs: ({ bugs }) => isAddress(typeof bugs === "object" ? bugs.url : bugs),
 }
 
-/** The links in the READMEs of packages begin with this address, so that one replacement sets them all. */
+/** Links that need the homepage begin with this address, so that one replacement sets them all. */
 const PLACEHOLDER = "https://sluice.example/"
+/** Names the page for questions. A code host requires its whole address. */
+const QUESTIONS = ".github/ISSUE_TEMPLATE/config.yml"
 
 /** Returns what a publisher has to do before `root` can be published, a line for each task. */
 export function missingBeforePublishing(root: string): string[] {
@@ -28,18 +30,14 @@ export function missingBeforePublishing(root: string): string[] {
     })
     return without.length === 0 ? [] : [`${address}: set it in the package.json of ${without.join(", ")}`]
   })
-  if (!isContact(textOf(join(root, "SECURITY.md")))) {
-    missing.push("SECURITY.md: write to which address users report vulnerabilities")
-  }
   if (textOf(join(root, "README.md")).includes("not on npm yet")) {
     missing.push("README.md: remove the sentence that Sluice is not on npm yet")
   }
-  const linking = packages.filter((name) =>
-    textOf(join(root, "packages", name, "README.md")).includes(PLACEHOLDER),
+  const linking = [...packages.map((name) => `packages/${name}/README.md`), QUESTIONS].filter((path) =>
+    textOf(join(root, path)).includes(PLACEHOLDER),
   )
   if (linking.length > 0) {
-    const files = linking.map((name) => `packages/${name}/README.md`)
-    missing.push(`links: replace ${PLACEHOLDER} with the homepage in ${files.join(", ")}`)
+    missing.push(`links: replace ${PLACEHOLDER} with the homepage in ${linking.join(", ")}`)
   }
   const pending = readdirSync(join(root, ".changeset")).filter((file) => file.endsWith(".md"))
   if (pending.length > 0) {
@@ -50,11 +48,6 @@ export function missingBeforePublishing(root: string): string[] {
 
 function textOf(path: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : ""
-}
-
-/** True if a string has an address to write to: an email address or a page. */
-function isContact(text: string): boolean {
-  return (text.match(/https:\/\/\S+|\S+@\S+\.\w+/g) ?? []).some((found) => !isPlaceholder(found))
 }
 
 function isAddress(text: string | undefined): boolean {

@@ -25,7 +25,6 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "sluice-release-"))
   write(".changeset/config.json", {})
   write("README.md", "# Sluice\n")
-  write("SECURITY.md", "Write to security@sluice.dev.\n")
   for (const name of ["core", "koa"]) write(`packages/${name}/package.json`, manifestOf(name))
 })
 afterEach(() => rmSync(root, { recursive: true }))
@@ -61,8 +60,6 @@ describe("missingBeforePublishing", () => {
   })
 
   it.each([
-    ["no SECURITY.md", "SECURITY.md", ""],
-    ["a SECURITY.md with a placeholder", "SECURITY.md", "Write to security@example.com."],
     ["a README that says it is not published", "README.md", "Sluice is not on npm yet."],
     ["changes without a version", ".changeset/brave-cats-run.md", "---\n---\n"],
   ])("names the file if the repository contains %s", (_title, path, text) => {
@@ -73,11 +70,12 @@ describe("missingBeforePublishing", () => {
   })
 })
 
-it("missingBeforePublishing names the READMEs whose links contain the placeholder", () => {
+it("missingBeforePublishing names the files whose links contain the placeholder", () => {
   write("packages/core/README.md", "The guide: <https://sluice.dev/start/express>\n")
   write("packages/koa/README.md", "The guide: <https://sluice.example/start/koa>\n")
+  write(".github/ISSUE_TEMPLATE/config.yml", "url: https://sluice.example/start/questions\n")
   expect(missingBeforePublishing(root)).toEqual([
-    "links: replace https://sluice.example/ with the homepage in packages/koa/README.md",
+    "links: replace https://sluice.example/ with the homepage in packages/koa/README.md, .github/ISSUE_TEMPLATE/config.yml",
   ])
 })
 
