@@ -384,7 +384,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ArrayDeclaration: an array without a size grows to the same array, only slower",
     "if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))":
       "ConditionalExpression: the expiry of other entries does not change, so the search finds nothing",
-    'this.#spare = keyOf("", "")': "StringLiteral: the initial value is overwritten before it is read",
+    'constructor(table: CounterStates<Key>, keyOf: NameKey<Key>, spare: Key = keyOf("", "")) {':
+      "StringLiteral: the initial value is overwritten before it is read",
     "const isOne = checks.length === 1":
       "ConditionalExpression: a list with one check is taken in the same way, only more slowly",
     "if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)":

@@ -6,10 +6,14 @@ import { oneLine, unpackFile } from "./nodes.ts"
 
 const run = promisify(execFile)
 
-/** The other runtimes on which the packages are tested, with the npm packages that contain them. */
+/**
+ * The other runtimes on which the packages are tested, with the npm packages that contain them. `printed` is a part of
+ * what `--version` prints.
+ */
 const RUNTIMES = {
   bun: {
     version: "1.4.5",
+    printed: "1.4.5",
     path: "bin/bun",
     packages: {
       "linux-x64": "@oven/bun-linux-x64-baseline",
@@ -20,6 +24,7 @@ const RUNTIMES = {
   },
   deno: {
     version: "2.9.6",
+    printed: "2.9.6",
     path: "deno",
     packages: {
       "linux-x64": "@deno/linux-x64-glibc",
@@ -28,25 +33,36 @@ const RUNTIMES = {
       "darwin-arm64": "@deno/darwin-arm64",
     },
   },
+  workerd: {
+    version: "1.20261117.1",
+    printed: "2026-11-17",
+    path: "bin/workerd",
+    packages: {
+      "linux-x64": "@cloudflare/workerd-linux-64",
+      "linux-arm64": "@cloudflare/workerd-linux-arm64",
+      "darwin-x64": "@cloudflare/workerd-darwin-64",
+      "darwin-arm64": "@cloudflare/workerd-darwin-arm64",
+    },
+  },
 } as const
 
 const CACHE = fileURLToPath(new URL("../../node_modules/.cache/sluice-node/", import.meta.url))
 
 /**
- * Returns the path of a runtime's program. The variable SLUICE_BUN or SLUICE_DENO can name the program. Without the
- * variable, the program is from the registry's package, which is cached in node_modules/.cache. Rejects with a
- * one-line Error if the runtime is not available.
+ * Returns the path of a runtime's program. The variable SLUICE_BUN, SLUICE_DENO or SLUICE_WORKERD can name the program.
+ * Without the variable, the program is from the registry's package, which is cached in node_modules/.cache. Rejects
+ * with a one-line Error if the runtime is not available.
  */
 export async function findRuntime(name: keyof typeof RUNTIMES): Promise<string> {
   const variable = `SLUICE_${name.toUpperCase()}`
   const named = process.env[variable]
   if (named !== undefined && named !== "") return named
-  const { version, path, packages } = RUNTIMES[name]
+  const { version, printed, path, packages } = RUNTIMES[name]
   const platform = `${process.platform}-${process.arch}`
   const folder = join(CACHE, `${name}-${version}-${platform}`)
   const runs = (where: string) =>
     run(join(where, name), ["--version"]).then(
-      ({ stdout }) => stdout.includes(version),
+      ({ stdout }) => stdout.includes(printed),
       () => false,
     )
   if (!(await runs(folder))) {

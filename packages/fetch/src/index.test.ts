@@ -440,14 +440,15 @@ describe("wrap", () => {
     expect((await handler(asked(), ALICE))?.status).toBe(429)
   })
 
-  it("passes the request and the context to the handler", async () => {
+  it("passes the request, the context and further arguments of the server to the handler", async () => {
     const seen: unknown[] = []
     const request = asked()
-    const handler = (await started(once())).wrap((...args: [Request, Server]) => {
+    const handler = (await started(once())).wrap((...args: [Request, Server, symbol]) => {
       seen.push(...args)
       return new Response("ok")
     })
-    await handler(request, ALICE)
-    expect(seen).toEqual([request, ALICE])
+    const further = Symbol("the ExecutionContext of a Cloudflare Worker")
+    await handler(request, ALICE, further)
+    expect(seen).toEqual([request, ALICE, further])
   })
 })

@@ -66,14 +66,19 @@ export interface RateLimit<Context> {
     ...context: unknown extends Context ? [context?: Context] : [context: Context]
   ): Promise<Limited>
   /**
-   * Returns a handler that responds to refused requests, and passes all other requests to `handler`. If `handler`
-   * throws, `refundWhen` receives the `status` of the error, or 500. The permits of rules with `concurrent` are
+   * Returns a handler that responds to refused requests, and passes all other requests to `handler`, with the
+   * arguments that the server passes. If `handler` throws, `refundWhen` receives the `status` of the error, or 500. The permits of rules with `concurrent` are
    * released when the response has ended, the client has hung up, or `handler` has thrown or has upgraded the connection
    * to a WebSocket.
    */
-  wrap<Asked extends Request, Given extends Context, Result extends Response | undefined>(
-    handler: (request: Asked, context: Given) => MaybePromise<Result>,
-  ): (request: Asked, context: Given) => Promise<Response | Result>
+  wrap<
+    Asked extends Request,
+    Given extends Context,
+    Result extends Response | undefined,
+    Rest extends readonly unknown[],
+  >(
+    handler: (request: Asked, context: Given, ...rest: Rest) => MaybePromise<Result>,
+  ): (request: Asked, context: Given, ...rest: Rest) => Promise<Response | Result>
   /** The limiter, for peeks, resets, event listeners and closing. */
   readonly limiter: Limiter<RequestWith<Context>>
 }
@@ -137,21 +142,23 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
     return { response: withHeaders(ownAnswers.get(request) ?? toResponse(answer)) }
   }
 
-  const wrap: RateLimit<Context>["wrap"] = (handler) => async (request, context) => {
-    const limited = await limit(request, context)
-    if (limited.response !== undefined) return limited.response
-    try {
-      const response = await handler(request, context)
-      if (response !== undefined) return limited.withHeaders(response)
-      // In Bun, a handler returns undefined after it has upgraded the connection to a WebSocket.
-      guard.release(request)
-      return response
-    } catch (error) {
-      settle(request, context, statusOf(error))
-      guard.release(request)
-      throw error
+  const wrap: RateLimit<Context>["wrap"] =
+    (handler) =>
+    async (request, context, ...rest) => {
+      const limited = await limit(request, context)
+      if (limited.response !== undefined) return limited.response
+      try {
+        const response = await handler(request, context, ...rest)
+        if (response !== undefined) return limited.withHeaders(response)
+        // In Bun, a handler returns undefined after it has upgraded the connection to a WebSocket.
+        guard.release(request)
+        return response
+      } catch (error) {
+        settle(request, context, statusOf(error))
+        guard.release(request)
+        throw error
+      }
     }
-  }
 
   return Object.assign(limit as RateLimit<Context>, { wrap, limiter: guard.limiter })
 }

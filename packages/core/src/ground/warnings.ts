@@ -119,7 +119,12 @@ function log(
   message: string,
   cause: unknown,
 ): void {
-  const emit = (): void => process.emitWarning(message, { type: "SluiceWarning", code })
+  const emit = (): void => {
+    const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?: string } }
+    // Cloudflare Workers do not print process warnings.
+    if (navigator?.userAgent === "Cloudflare-Workers") console.warn(`[${code}] SluiceWarning: ${message}`)
+    else process.emitWarning(message, { type: "SluiceWarning", code })
+  }
   if (logger === undefined) {
     emit()
     return

@@ -44,11 +44,14 @@ export class Counters<Key> {
   /** A key that is reused for counters that are handled one at a time. The key saves an allocation on the hot path. */
   readonly #spare: Key
 
-  /** `keyOf` returns the key of a counter in the table. Different counters must have different keys. */
-  constructor(table: CounterStates<Key>, keyOf: NameKey<Key>) {
+  /**
+   * `keyOf` returns the key of a counter in the table. Different counters must have different keys. `spare` is a key
+   * that `keyOf` may overwrite.
+   */
+  constructor(table: CounterStates<Key>, keyOf: NameKey<Key>, spare: Key = keyOf("", "")) {
     this.#table = table
     this.#keyOf = keyOf
-    this.#spare = keyOf("", "")
+    this.#spare = spare
   }
 
   /** Takes the units of all checks of a request, or no units, as {@link Store.take} does. */

@@ -18,7 +18,8 @@ export interface KeyHash {
  * stores the hash instead of the key. With a million keys, the probability that any two share all 64 bits is below 1
  * in 30 million.
  */
-export function keyHasher(secret: readonly [number, number] = randomSecret()): NameKey<KeyHash> {
+export function keyHasher(secret?: readonly [number, number]): NameKey<KeyHash> {
+  let drawn = secret
   const starts = new Map<string, Int32Array>()
   let lastCounter: string | undefined
   let start: Int32Array = new Int32Array(0)
@@ -94,7 +95,9 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): N
     const known = starts.get(counter)
     if (known !== undefined) return known
     if (starts.size >= MAX_STARTS) starts.clear()
-    const made = afterCounter(counter, secret)
+    // Cloudflare Workers allow random values only while a request is handled, so do not draw them when the app starts.
+    drawn ??= randomSecret()
+    const made = afterCounter(counter, drawn)
     starts.set(counter, made)
     return made
   }

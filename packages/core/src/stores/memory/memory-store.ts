@@ -63,7 +63,7 @@ class InMemory implements MemoryStore {
     this.#table = new CounterTable(maxKeys, (emptyAfterMs, releaseAfterMs) =>
       this.#evictions.add(emptyAfterMs, releaseAfterMs),
     )
-    this.#counters = new Counters(this.#table, keyHasher())
+    this.#counters = new Counters(this.#table, keyHasher(), { low: 0, high: 0 })
   }
 
   get size(): number {
