@@ -113,7 +113,10 @@ describe("a call with one check that begins a window", () => {
     const limited = new Redis(server.port, server.host, { username: "limited", password: "secret" })
     try {
       const untilMs = (await serverMs()) + 1_000
-      await expect(takeOne({ untilMs }, SLIDING, limited)).rejects.toThrow("can't run this command")
+      // Redis 7.0 does not name the command, and later versions and Valkey do.
+      await expect(takeOne({ untilMs }, SLIDING, limited)).rejects.toThrow(
+        /can't run this command|no permissions to run the 'set' command/,
+      )
       expect(await client.exists(KEY)).toBe(0)
     } finally {
       limited.disconnect()

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
@@ -22,6 +23,11 @@ export interface UnpackedProgram<T> {
   readonly packages: readonly string[]
   /** True if the program runs without the dependencies of its packages, like a program that is written in Go. */
   readonly standsAlone?: boolean
+  /**
+   * Suites of Debian that contain the packages, such as `["trixie"]`. All dependencies then come from these suites,
+   * including the C library, because the machine may run another release. Default: the machine's own package sources.
+   */
+  readonly suites?: readonly string[]
   /**
    * Folder that stores the unpacked program. The folder contains one subfolder for each distribution and
    * architecture.
@@ -79,7 +85,7 @@ export function oneLine(message: string): Error {
  * this at the same time. The first result is kept, and the folder is never incomplete.
  */
 async function unpackPackages(
-  { packages, standsAlone = false }: UnpackedProgram<unknown>,
+  { packages, standsAlone = false, suites = [] }: UnpackedProgram<unknown>,
   folder: string,
 ): Promise<void> {
   mkdirSync(dirname(folder), { recursive: true })
@@ -87,7 +93,7 @@ async function unpackPackages(
   const work = mkdtempSync(join(dirname(folder), ".unpacking-"))
   try {
     const root = join(work, "root")
-    for (const archive of await new Apt(work).download(packages, standsAlone))
+    for (const archive of await new Apt(work, suites).download(packages, standsAlone))
       await run("dpkg", ["-x", archive, root])
     try {
       renameSync(root, folder)
@@ -100,7 +106,7 @@ async function unpackPackages(
 }
 
 /** Returns the folders below an unpacked root that contain shared libraries, such as usr/lib/x86_64-linux-gnu. */
-function librariesIn(root: string): string[] {
+export function librariesIn(root: string): string[] {
   return ["usr/lib", "lib"]
     .flatMap((lib) => foldersIn(join(root, lib)).filter((folder) => /-linux-[^/]+$/.test(folder)))
     .flatMap((folder) => [folder, ...foldersIn(folder).filter(hasLibraries)])
@@ -123,12 +129,15 @@ function hasLibraries(folder: string): boolean {
   return readdirSync(folder).some((name) => /^lib.*\.so(\.|$)/.test(name))
 }
 
+/** The keys that sign all suites of Debian. The package debian-archive-keyring contains them. */
+const KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
 /** An apt-get that only writes into `work`. */
 class Apt {
   readonly #work: string
   #options: readonly string[]
 
-  constructor(work: string) {
+  constructor(work: string, suites: readonly string[]) {
     this.#work = work
     for (const folder of ["lists", "cache/archives"]) {
       mkdirSync(join(work, folder, "partial"), { recursive: true })
@@ -140,6 +149,22 @@ class Apt {
       "Acquire::http::Timeout=20",
       "Acquire::https::Timeout=20",
       "Acquire::Retries=1",
+      ...(suites.length === 0 ? [] : this.#only(suites)),
+    ]
+  }
+
+  /** Returns options that replace the machine's sources and its list of installed packages. */
+  #only(suites: readonly string[]): readonly string[] {
+    const sources = join(this.#work, "sources.list")
+    const installed = join(this.#work, "status")
+    const source = `deb [signed-by=${KEYS}] http://deb.debian.org/debian`
+    writeFileSync(sources, suites.map((suite) => `${source} ${suite} main\n`).join(""))
+    writeFileSync(installed, "")
+    const files = { "Etc::sourcelist": sources, "Etc::sourceparts": "-", "State::status": installed }
+    // Without the last option, apt-get would later report that a package is unknown, and not that the network is down.
+    return [
+      ...Object.entries(files).map(([name, file]) => `Dir::${name}=${file}`),
+      "APT::Update::Error-Mode=any",
     ]
   }
 
