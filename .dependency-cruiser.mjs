@@ -193,7 +193,7 @@ const DOORS_FOR = {
   cli: ["adapters", "rules"],
   "express-rate-limit-store": ["adapters", "stores"],
   service: ["adapters", "rules", "stores"],
-  logs: ["replay", "rules", "stores"],
+  logs: ["adapters", "replay", "rules", "stores"],
 }
 const doorsFor = (name) => `${CORE}(${["index", "kit", ...(DOORS_FOR[name] ?? [])].join("|")})\\.ts$`
 

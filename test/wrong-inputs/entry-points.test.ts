@@ -122,6 +122,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
     "@sluice/core": [
       core,
       {
+        addressGroup: [anyOdd],
         createLimiter: [limiterOptions],
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
         memoryStore: [oddFor(["maxKeys", "clock"])],
@@ -146,7 +147,6 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       {
         ...ofPackages(adapters),
         createGuard: [limiterOptions],
-        addressGroup: [anyOdd],
         clientAddressReader: [oddFor(ADDRESS_OPTIONS)],
       },
     ],

@@ -1,4 +1,4 @@
-import type { ClientAddressOptions } from "@sluice/core"
+import type { ClientAddressOptions } from "@sluice/core/adapters"
 import type { ReadLogOptions } from "@sluice/logs"
 import { type Command, InvalidArgumentError, Option } from "commander"
 import { ipv6PrefixOption } from "./options.ts"

@@ -1,5 +1,5 @@
-import { type ClientAddressOptions, createLimiter } from "@sluice/core"
-import type { Mismatch, RuleExplanation } from "@sluice/core/adapters"
+import { createLimiter } from "@sluice/core"
+import type { ClientAddressOptions, Mismatch, RuleExplanation } from "@sluice/core/adapters"
 import { redisKey } from "@sluice/redis"
 import { ruleName, type StorableRule } from "@sluice/rules"
 import { counted } from "../counted.ts"

@@ -26,6 +26,7 @@ function find(given: unknown, noun: string, accepted: string): string | undefine
   if (typeof given === "string") return ofText(given, noun, accepted)
   if (typeof given === "function") {
     if (noun === "a cost") return 'a function is "cost" of the limiter, not of a rule'
+    if (noun === "trustedProxies") return "use a field instead, such as (req) => addressGroup(req.ip)"
     return /store|rules|source/.test(noun) ? "call it, and pass what it returns" : undefined
   }
   if (typeof given === "number") {

@@ -41,6 +41,15 @@ describe("the options for client addresses", () => {
       [["trustedProxies", "true is not a valid value for trustedProxies; use their number, such as 1"]],
     ],
     [
+      { trustedProxies: () => true },
+      [
+        [
+          "trustedProxies",
+          "a function is not a valid value for trustedProxies; use a field instead, such as (req) => addressGroup(req.ip)",
+        ],
+      ],
+    ],
+    [
       { trustedProxies: "loopback" },
       [["trustedProxies", '"loopback" is not a valid value for trustedProxies; use ["loopback"]']],
     ],

@@ -1,24 +1,30 @@
-import { canonicalAddress, compileAddressGroup } from "../ground/address.ts"
+import { compileAddressGroup } from "../ground/address.ts"
 import { ignore } from "../ground/time.ts"
 import { compileClientAddress } from "./client-address.ts"
 import { type ClientAddressOptions, ipv6Prefixes, trustsNobody } from "./client-address-options.ts"
+import { addressOfNode } from "./forwarded.ts"
 import type { ClientAddressReader, RequestFacts } from "./request.ts"
 
 const groupByDefault = compileAddressGroup(...ipv6Prefixes())
 
 /**
- * Returns the group in which an address is counted by default. An IPv4 address is its own group, even if it is mapped
- * to IPv6. An IPv6 address belongs to the group of its /64. Returns undefined if the string is not an IP address.
+ * Returns the group in which a limiter counts an address by default. Use it to count clients by an address that
+ * something else has found, such as Express' `req.ip`.
+ *
+ * An IPv4 address is its own group, even if it is mapped to IPv6. An IPv6 address belongs to the group of its /64, in
+ * any spelling. A port, a zone and brackets are left out. Returns undefined if the value is not an IP address, so that
+ * the field is missing.
  * @example
  * ```ts
- * import { addressGroup } from "@sluice/core/adapters"
+ * import { addressGroup } from "@sluice/core"
  *
  * addressGroup("2001:db8:1:2::7") // => "2001:db8:1:2::/64"
  * addressGroup("::ffff:192.0.2.7") // => "192.0.2.7"
+ * addressGroup("192.0.2.7:51234") // => "192.0.2.7"
  * ```
  */
-export function addressGroup(address: string): string | undefined {
-  const canonical = typeof address === "string" ? canonicalAddress(address) : undefined
+export function addressGroup(address: string | undefined): string | undefined {
+  const canonical = typeof address === "string" ? addressOfNode(address) : undefined
   return canonical === undefined ? undefined : groupByDefault(canonical)
 }
 

@@ -1,4 +1,4 @@
-import type { ClientAddressOptions } from "@sluice/core"
+import type { ClientAddressOptions } from "@sluice/core/adapters"
 import type { LogRecord } from "../reading/log.ts"
 
 /** Checks whether requests in a log contain the header in which proxies report the client's address. */

@@ -1,4 +1,5 @@
-import { type AlgorithmName, type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
+import { type AlgorithmName, InvalidOptionError } from "@sluice/core"
+import type { ClientAddressOptions } from "@sluice/core/adapters"
 import { problemAt, requireOptions } from "@sluice/core/kit"
 import { createReplay } from "@sluice/core/replay"
 import type { StorableRule } from "@sluice/rules"

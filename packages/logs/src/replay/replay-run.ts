@@ -1,4 +1,5 @@
-import type { ClientAddressOptions, Refusal } from "@sluice/core"
+import type { Refusal } from "@sluice/core"
+import type { ClientAddressOptions } from "@sluice/core/adapters"
 import {
   createReplay,
   type Replay,

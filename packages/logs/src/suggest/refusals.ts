@@ -1,4 +1,4 @@
-import type { ClientAddressOptions } from "@sluice/core"
+import type { ClientAddressOptions } from "@sluice/core/adapters"
 import type { Replay } from "@sluice/core/replay"
 import type { LogRecord } from "../reading/log.ts"
 import { createLogReplay } from "../replay/replay-run.ts"

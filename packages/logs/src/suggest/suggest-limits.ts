@@ -1,4 +1,5 @@
-import { type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
+import { InvalidOptionError } from "@sluice/core"
+import type { ClientAddressOptions } from "@sluice/core/adapters"
 import { problemAt, requireOptions } from "@sluice/core/kit"
 import { type StorableRule, staticRules } from "@sluice/rules"
 import { LogError } from "../log-error.ts"

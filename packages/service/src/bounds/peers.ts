@@ -1,5 +1,5 @@
 import type { Socket } from "node:net"
-import { addressGroup } from "@sluice/core/adapters"
+import { addressGroup } from "@sluice/core"
 import type { PeerPace } from "./pacing.ts"
 
 /** What one peer or one service currently uses on a server. */

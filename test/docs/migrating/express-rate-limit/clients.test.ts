@@ -1,12 +1,12 @@
-import type { LimiterOptions } from "@sluice/core"
+import { addressGroup, type LimiterOptions } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/express"
-import express, { type Request } from "express"
+import express, { type Request, type RequestHandler } from "express"
 import { ipKeyGenerator, rateLimit as peer } from "express-rate-limit"
 import { describe, expect, it } from "vitest"
 import { askAndHangUp } from "../../../contracts/adapter/ask.ts"
 import { listen } from "../../../contracts/adapter/listen.ts"
 import { until } from "../../../servers/until.ts"
-import { afterwards, statuses } from "../pairs.ts"
+import { type App, afterwards, statuses } from "../pairs.ts"
 import { as, quiet } from "../requests.ts"
 import { appOf } from "./app.ts"
 
@@ -19,6 +19,26 @@ describe("as the guide on clients states,", () => {
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 200])
     expect(await statuses(appOf(sluice({ ...minutely, logger: quiet })), steps)).toEqual([200, 429])
     expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
+  })
+
+  it.each([
+    ["a number", 1, 1],
+    ["a string", "loopback, 10.0.0.0/8", ["loopback", "10.0.0.0/8"]],
+    ["a function", (address: string) => address === "127.0.0.1", undefined],
+    ["true", true, undefined],
+  ])("each client counts separately if `trust proxy` is %s", async (_what, trusts, trustedProxies) => {
+    const from = (list: string) => as("X-Forwarded-For", list)
+    const steps = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:DB8::1"].map(from)
+    const expected = [200, 429, 200, 200, 429]
+    const app = (limiter: RequestHandler): App =>
+      express()
+        .set("trust proxy", trusts)
+        .use(limiter, (_req, res) => void res.send("ok"))
+    expect(await statuses(app(peer({ ...once, validate: false })), steps)).toEqual(expected)
+    const fields = { client: ({ ip }: Request) => addressGroup(ip) }
+    expect(await statuses(app(sluice({ ...minutely, field: "client", fields })), steps)).toEqual(expected)
+    if (trustedProxies === undefined) return
+    expect(await statuses(app(sluice({ ...minutely, trustedProxies })), steps)).toEqual(expected)
   })
 
   it("the old library counts each IPv6 /56 network, and Sluice each /64 network", async () => {

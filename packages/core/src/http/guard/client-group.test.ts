@@ -1,6 +1,8 @@
+import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import { manualClock } from "../../ground/clock.ts"
+import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { LimiterSettings } from "../../limiter/options/options.ts"
 import { addressGroup } from "../../request/client-group.ts"
 import type { RequestFacts } from "../../request/request.ts"
@@ -111,8 +113,45 @@ it.each([
   ["2001:db8:1:2::7", "2001:db8:1:2::/64"],
   ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
   ["fe80::1%eth0", "fe80::/64"],
+  ["192.0.2.7:51234", "192.0.2.7"],
+  ["[2001:db8:1:2::7]:443", "2001:db8:1:2::/64"],
+  ["[2001:db8:1:2::7]", "2001:db8:1:2::/64"],
+  ["192.0.2.7, 198.51.100.1", undefined],
   ["unknown", undefined],
   ["", undefined],
+  [undefined, undefined],
 ])("addressGroup turns %j into %j by default", (address, group) => {
   expect(addressGroup(address)).toBe(group)
+})
+
+it("addressGroup returns the partition of the field ip, whatever the spelling of an address", async () => {
+  const rule = { limit: 1_000_000, window: "1 minute" }
+  const limiter = createLimiter<RequestFacts>({
+    rules: [
+      { name: "ip", field: "ip", ...rule },
+      { name: "group", field: "group", ...rule },
+    ],
+    fields: { group: ({ remoteAddress }) => addressGroup(remoteAddress) },
+  })
+  let partitions: string[] = []
+  limiter.on("decision", (_decision, _request, { counters }) => {
+    partitions = counters.map(({ partition }) => partition)
+  })
+  const spelled = fc.oneof(
+    fc.ipV4(),
+    fc.ipV6(),
+    fc.ipV6().map((address) => address.toUpperCase()),
+    fc.ipV6().map((address) => `${address}%eth0`),
+    fc.ipV4().map((address) => `::ffff:${address}`),
+    fc.ipV4().map((address) => `0:0:0:0:0:FFFF:${address}`),
+    fc.ipV4().map((address) => `64:ff9b::${address}`),
+    fc.stringMatching(/^[0-9a-f:.]{0,12}$/).filter((text) => !/^[^:]*:[^:]*$/.test(text)),
+  )
+  await fc.assert(
+    fc.asyncProperty(spelled, async (remoteAddress) => {
+      await limiter.decide({ remoteAddress })
+      expect(partitions[1]?.replace(/^@ip:/, "")).toBe(partitions[0])
+    }),
+  )
+  await limiter.close()
 })
