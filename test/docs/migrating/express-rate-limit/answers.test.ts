@@ -64,6 +64,25 @@ describe("as the guide on responses states,", () => {
     expect(await seen(sluice(minutely), used)).toEqual([1, 1, 1])
   })
 
+  it("the old library calls the next handler later, and Sluice immediately unless a function is async", async () => {
+    const seen = async (limiter: RequestHandler): Promise<string[]> => {
+      const order: string[] = []
+      const app = express().use((req, res, next) => {
+        const result: unknown = limiter(req, res, () => {
+          order.push("next")
+          next()
+        })
+        order.push("returned")
+        return result
+      })
+      await answers(app, commonClock(), ["/"])
+      return order
+    }
+    expect(await seen(peer(once))).toEqual(["returned", "next"])
+    expect(await seen(sluice(minutely))).toEqual(["next", "returned"])
+    expect(await seen(sluice({ ...minutely, skip: async () => false }))).toEqual(["returned", "next"])
+  })
+
   it("the old library logs a wrong option, and Sluice throws an error that names Sluice's option", () => {
     const logged: unknown[] = []
     const logger = { warn: () => undefined, error: (error: unknown) => void logged.push(error) }
