@@ -115,6 +115,11 @@ export interface Guard<Request extends object> {
    */
   forRoute(written: unknown, route: GuardedRoute): Guard<Request>
   /**
+   * Returns a guard that checks the rules of this guard, except the named rules. A name without a rule is ignored,
+   * because a source may add the rule later. The returned guard ends with this guard, so it need not be closed.
+   */
+  without(rules: readonly string[]): Guard<Request>
+  /**
    * Warns once about an error that the app cannot catch, such as an invalid route rule that is first read in a
    * request.
    */

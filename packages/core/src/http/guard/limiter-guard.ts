@@ -3,7 +3,7 @@ import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import { soon } from "../../ground/time.ts"
+import { ignore, soon } from "../../ground/time.ts"
 import { compileTest } from "../../limiter/callbacks/compile-test.ts"
 import { MARK, type Marked } from "../../limiter/interface/mount-decision.ts"
 import type { OnRejected } from "../../limiter/options/answer-options.ts"
@@ -146,6 +146,15 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   forRoute(written: unknown, route: GuardedRoute): Guard<Request> {
     if (this.#closed) throw new ClosedError("The guard has been closed.")
     return readRouteRule(written, route, (rule) => this.#forRule(rule))
+  }
+
+  without(rules: readonly string[]): Guard<Request> {
+    const { onRejected, isMeant } = this.#ofRoute ?? {}
+    return new LimiterGuard(this.limiter, ignore, this.throws, {
+      draining: this.#draining,
+      onRejected,
+      isMeant: (check) => !rules.includes(check.policy.name) && isMeant?.(check) !== false,
+    })
   }
 
   #forRule(rule: WrittenRule): LimiterGuard<Request> {

@@ -158,3 +158,32 @@ describe("the name of a route's rule", () => {
     expect(namedAfter(text)).toBe(name)
   })
 })
+
+describe("a guard without some rules", () => {
+  const rules = ["a", "b"].map((name) => ({ ...RULE, name, field: "ip" }))
+  const checked = async (guard: Guard<object>) => {
+    const { decision } = await guard.check({ remoteAddress: "192.0.2.1" }, {})
+    return decision.checks.map(({ policy }) => policy)
+  }
+
+  it("checks all other rules, and ignores unknown names", async () => {
+    const guard = createGuard<object>({ rules })
+    opened.push(guard)
+    expect(await checked(guard.without(["b", "unknown"]))).toEqual(["a"])
+    expect(await checked(guard.without(["a"]).without(["b"]))).toEqual([])
+    expect(await checked(guard)).toEqual(["a", "b"])
+  })
+
+  it("keeps the rule and the response of its route", async () => {
+    const guard = createGuard<object>({ rules })
+    opened.push(guard)
+    const onRejected = () => ({ status: 420, headers: [], body: "" })
+    const route = guard.forRoute({ ...RULE, limit: 1, onRejected }, { label: "own" }).without(["a"])
+    expect(await checked(route)).toEqual(["own", "b"])
+    const request = {}
+    const outcome = await route.check({ remoteAddress: "192.0.2.1" }, request)
+    expect((await route.answer(outcome, request, {}))?.status).toBe(420)
+    const alone = guard.forRoute({ ...RULE, name: "alone" }, { label: "alone", isAlone: true })
+    expect(await checked(alone.without(["a"]))).toEqual(["alone"])
+  })
+})
