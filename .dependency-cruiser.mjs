@@ -187,6 +187,7 @@ const DOORS_FOR = {
   express: ["adapters"],
   fastify: ["adapters"],
   koa: ["adapters"],
+  nestjs: ["adapters"],
   fetch: ["adapters"],
   otel: ["adapters"],
   recording: ["adapters"],

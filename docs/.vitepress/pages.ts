@@ -63,8 +63,9 @@ export const GROUPS: readonly Group[] = [
       {
         path: "start/nestjs",
         title: "NestJS",
-        description: "A limit for each route of a NestJS app: a guard on Express, the plugin on Fastify.",
-        words: "nest throttler guard decorator @Throttle",
+        description:
+          "The module for NestJS on Express and Fastify: decorators, users, exceptions, and the limiter.",
+        words: "nest throttler guard decorator @Throttle RateLimitModule",
       },
       {
         path: "start/testing",

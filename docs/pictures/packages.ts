@@ -13,6 +13,7 @@ export const PACKAGES: readonly PackageEntry[] = [
   { name: "express", job: "middleware for Express", imports: ["core"] },
   { name: "fastify", job: "plugin for Fastify", imports: ["core"] },
   { name: "koa", job: "middleware for Koa", imports: ["core"] },
+  { name: "nestjs", job: "module for NestJS", imports: ["core"] },
   { name: "fetch", job: "for Hono, Next.js, Bun, Deno", imports: ["core"] },
   { name: "express-rate-limit-store", job: "counts with Sluice", imports: ["core", "redis"] },
   { name: "dynamodb", job: "rules in a table, and their registry", imports: ["core", "rules"] },

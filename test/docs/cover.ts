@@ -33,7 +33,12 @@ export function isTyped(block: Block): boolean {
  * Tests that compare a block with the file from which it was copied. The file itself is compiled, so the block need
  * not be compiled.
  */
-const COPIES = ["test/docs/recipes.test.ts", "test/node-http.test.ts", "test/postgres/store.test.ts"]
+const COPIES = [
+  "test/docs/nestjs.test.ts",
+  "test/docs/recipes.test.ts",
+  "test/node-http.test.ts",
+  "test/postgres/store.test.ts",
+]
 
 /** True for a copy of a recipe or a part of an example. */
 function isCopy({ testedBy = "" }: Block): boolean {

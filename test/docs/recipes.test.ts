@@ -16,7 +16,6 @@ const PAGES = [
   "docs/protect/sign-up-and-sms.md",
   "docs/protect/webhooks.md",
   "docs/protect/websockets.md",
-  "docs/start/nestjs.md",
 ]
 
 const shown = findDocuments().flatMap((document) =>

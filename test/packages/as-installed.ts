@@ -30,8 +30,15 @@ const WITH_CLIENT = [
   ["@sluice/dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
   ["@sluice/otel", "@opentelemetry/api", "instrument"],
 ] as const
-/** Registers the tests of the installed packages on this version of Node, and in these module systems. */
-export function describeAsInstalled(node: string, types: readonly ModuleSystem[]): Project {
+/**
+ * Registers the tests of the installed packages on this version of Node, and in these module systems. `others` are npm
+ * specifiers of packages in other versions than those of this repository.
+ */
+export function describeAsInstalled(
+  node: string,
+  types: readonly ModuleSystem[],
+  others: readonly string[] = [],
+): Project {
   const project = new Project(node)
   const frameworks = [
     "core",
@@ -41,7 +48,10 @@ export function describeAsInstalled(node: string, types: readonly ModuleSystem[]
     "rules",
     "scale",
     ...ADAPTERS,
-    ...ADAPTERS.flatMap(frameworksOf).map(versionOf),
+    ...ADAPTERS.flatMap(frameworksOf)
+      .filter((name) => !others.some((other) => other.startsWith(`${name}@`)))
+      .map(versionOf),
+    ...others,
   ]
   afterAll(() => project.remove())
 

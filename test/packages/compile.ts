@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { ADAPTERS } from "./manifests.ts"
 import type { ModuleSystem, Project } from "./project.ts"
-import { blocksOf, quickStart } from "./quick-start.ts"
+import { blocksOf, isDecorated, quickStart } from "./quick-start.ts"
 
 /** TypeScript's module resolutions, with the matching `module` option. */
 const MODULES = { nodenext: "nodenext", bundler: "preserve" } as const
@@ -15,6 +15,8 @@ const OPTIONS = {
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
   noEmit: true,
+  // NestJS needs them.
+  experimentalDecorators: true,
   // The apps of the READMEs are JavaScript in CommonJS.
   allowJs: true,
   checkJs: true,
@@ -27,6 +29,9 @@ const OPTIONS = {
 const WRONG_BY_THEMSELVES = [
   // This package accepts any version of content-disposition. Version 2.0 has its own types, without an `Options` type.
   "node_modules/@types/koa/index.d.ts",
+  // These declarations of NestJS 10.0 contradict the class that they extend.
+  "node_modules/@nestjs/common/pipes/file/file-type.validator.d.ts",
+  "node_modules/@nestjs/common/pipes/file/max-file-size.validator.d.ts",
   // These declarations need browser types.
   "node_modules/hono/dist/types/client/types.d.ts",
   "node_modules/hono/dist/types/helper/websocket/index.d.ts",
@@ -64,7 +69,8 @@ export async function compile(
           project.write(`${type}/typed/readme-${name}-${at + 1}.ts`, edit(block))
         }
       } else if (ADAPTERS.includes(name)) {
-        project.write(`${type}/typed/readme-${name}.js`, edit(quickStart(project, name, type)))
+        const app = edit(quickStart(project, name, type))
+        project.write(`${type}/typed/readme-${name}.${isDecorated(app) ? "ts" : "js"}`, app)
       }
     }
   }
@@ -76,5 +82,11 @@ export async function compile(
   const said = stdout.split("\n").filter((line) => line !== "")
   // Distinguishes a failure without output from a success.
   if (code !== 0 && said.length === 0) return [`tsc ended with ${code}`]
-  return said.filter((line) => !WRONG_BY_THEMSELVES.some((file) => line.startsWith(`${file}(`)))
+  let isWrongByItself = false
+  return said.filter((line) => {
+    // Indented lines belong to the message above them.
+    if (!line.startsWith(" "))
+      isWrongByItself = WRONG_BY_THEMSELVES.some((file) => line.startsWith(`${file}(`))
+    return !isWrongByItself
+  })
 }

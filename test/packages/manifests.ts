@@ -34,7 +34,10 @@ export const ADAPTERS: readonly string[] = LIBRARIES.filter(
  * The frameworks that the README of a package shows, and that are not peer dependencies, because other frameworks
  * work as well.
  */
-const SHOWN: Readonly<Record<string, readonly string[]>> = { fetch: ["hono", "@hono/node-server"] }
+const SHOWN: Readonly<Record<string, readonly string[]>> = {
+  fetch: ["hono", "@hono/node-server"],
+  nestjs: ["@nestjs/platform-express", "reflect-metadata", "rxjs"],
+}
 
 /**
  * Returns the packages that an app installs next to one of our packages, without types: `["express"]` for "express".

@@ -1,3 +1,4 @@
+import ts from "typescript"
 import { freePort } from "../servers/free-port.ts"
 import { until } from "../servers/until.ts"
 import type { Folder } from "./folder.ts"
@@ -42,6 +43,22 @@ function withRequire(text: string): string {
   return `${heads.join("\n")}\n\nasync function main() {\n${body.trim()}\n}\nmain()\n`
 }
 
+/** Returns an app as JavaScript, which has no types and no decorators. */
+function withoutTypes(app: string): string {
+  if (!isDecorated(app)) return app
+  const compilerOptions = {
+    target: ts.ScriptTarget.ES2022,
+    module: ts.ModuleKind.ESNext,
+    experimentalDecorators: true,
+  }
+  return ts.transpileModule(app, { compilerOptions }).outputText
+}
+
+/** Whether an app uses decorators, which only TypeScript knows. */
+export function isDecorated(app: string): boolean {
+  return /^@\w+\(/m.test(app)
+}
+
 /**
  * Starts a README's app on a free port, sends requests until the app refuses one, and stops the app. Rejects if the
  * app refuses none of `most` requests.
@@ -49,7 +66,7 @@ function withRequire(text: string): string {
 export async function meet(folder: Folder, app: string, most: number): Promise<Met> {
   if (app.split(PORT).length !== 2) throw new Error(`The app does not name port ${PORT} once:\n${app}`)
   const url = `http://127.0.0.1:${await freePort()}/`
-  folder.write("app.js", app.replace(PORT, new URL(url).port))
+  folder.write("app.js", withoutTypes(app.replace(PORT, new URL(url).port)))
   const running = folder.start("node", ["app.js"])
   let hasEnded = false
   void running.ended.then(() => {

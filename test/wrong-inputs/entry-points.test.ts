@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
+import { NestFactory } from "@nestjs/core"
 import * as paced from "@sluice/client"
 import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
@@ -18,6 +19,7 @@ import * as fastifyAdapter from "@sluice/fastify"
 import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
 import * as logs from "@sluice/logs"
+import * as nestjs from "@sluice/nestjs"
 import * as otel from "@sluice/otel"
 import * as recording from "@sluice/recording"
 import * as redis from "@sluice/redis"
@@ -368,6 +370,18 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         ],
       },
     ],
+    "@sluice/nestjs": [
+      { forRoot: startedByNest },
+      {
+        forRoot: [
+          argument(
+            oddObject(OPTIONS, GOOD),
+            exactly("good options", () => GOOD),
+          ),
+          oddFor(MEMBERS, RULE),
+        ],
+      },
+    ],
     "@sluice/service": [
       service,
       {
@@ -403,6 +417,17 @@ async function registered(options: object, ofRoute: unknown): Promise<void> {
   } finally {
     await app.close()
   }
+}
+
+/** Starts an app of Nest with the module, and with a controller that has the rule. */
+async function startedByNest(options: object, ofHandler: unknown): Promise<void> {
+  class Handlers {
+    handle() {}
+  }
+  nestjs.RateLimit(ofHandler as never)(Handlers)
+  const root = { ...nestjs.RateLimitModule.forRoot(options as never), controllers: [Handlers] }
+  const app = await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false })
+  await app.close()
 }
 
 /** Reads all requests of the logs. */

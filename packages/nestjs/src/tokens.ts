@@ -1,0 +1,8 @@
+/** The key of the rule that `@RateLimit` stores on a class or handler. */
+export const RULE = "sluice:rule"
+/** The key of the names of rules that `@SkipRateLimit` stores on a class or handler; an empty list means all rules. */
+export const SKIPPED = "sluice:skipped"
+/** The token of the options of the module. */
+export const OPTIONS: unique symbol = Symbol("sluice.options")
+/** The token of the limiter of the module. */
+export const LIMITER: unique symbol = Symbol("sluice.limiter")

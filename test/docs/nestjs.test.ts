@@ -1,0 +1,104 @@
+import "reflect-metadata"
+import { readFileSync } from "node:fs"
+import {
+  type CanActivate,
+  type ExecutionContext,
+  type INestApplication,
+  Module,
+  type Type,
+} from "@nestjs/common"
+import { APP_FILTER, APP_GUARD, NestFactory } from "@nestjs/core"
+import { ExpressAdapter } from "@nestjs/platform-express"
+import { FastifyAdapter } from "@nestjs/platform-fastify"
+import supertest from "supertest"
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
+import { AppModule } from "../../examples/src/nestjs/app.module.ts"
+import { QuotaController } from "../../examples/src/nestjs/quota.controller.ts"
+import { RateLimitFilter } from "../../examples/src/nestjs/rate-limit.filter.ts"
+import { UserModule } from "../../examples/src/nestjs/user.module.ts"
+import { blocksOf, ROOT } from "./documents.ts"
+import { redisUrl, stopRedis } from "./preludes/redis.ts"
+
+const GUIDE = "docs/start/nestjs.md"
+const FOLDER = `${ROOT}examples/src/nestjs/`
+
+const apps: INestApplication[] = []
+beforeAll(async () => {
+  vi.stubEnv("REDIS_URL", await redisUrl())
+})
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close()
+})
+afterAll(async () => {
+  vi.unstubAllEnvs()
+  await stopRedis()
+})
+
+/** Stores the user of a header on the request, as an app's own authentication does. */
+class Authentication implements CanActivate {
+  canActivate(context: ExecutionContext) {
+    const request = context.switchToHttp().getRequest()
+    request.user = { id: request.headers["x-user"] }
+    return true
+  }
+}
+
+const filter = { provide: APP_FILTER, useClass: RateLimitFilter }
+const authentication = { provide: APP_GUARD, useClass: Authentication }
+
+describe.each([
+  ["Express", () => new ExpressAdapter()],
+  ["Fastify", () => new FastifyAdapter()],
+] as const)("the app of the guide on %s", (platform, newAdapter) => {
+  /** Starts an app with a module of the guide, and returns a function that sends requests to the app. */
+  async function start(imported: Type, controllers: Type[] = [], providers: object[] = []) {
+    class RootModule {}
+    Module({ imports: [imported], controllers, providers: providers as [] })(RootModule)
+    const adapter = newAdapter()
+    const app = await NestFactory.create(RootModule, adapter, { logger: ["error"], abortOnError: false })
+    apps.push(app)
+    await app.init()
+    if (adapter instanceof FastifyAdapter) await adapter.getInstance().ready()
+    return (method: "get" | "post" | "delete", path: string, headers = {}) =>
+      supertest(app.getHttpServer())[method](path).set(headers)
+  }
+
+  it("limits all handlers, one handler more strictly, and one not at all", async () => {
+    const ask = await start(AppModule)
+    for (let time = 0; time < 5; time++) expect((await ask("post", "/login")).status).toBe(201)
+    const { status, headers } = await ask("post", "/login")
+    expect([status, headers["ratelimit-policy"]]).toEqual([429, '"LoginController.login";q=5;w=60'])
+    expect((await ask("get", "/health")).headers).not.toHaveProperty("ratelimit")
+  })
+
+  it("sends the response of the exception filter", async () => {
+    const ask = await start(AppModule, [], [filter])
+    for (let time = 0; time < 5; time++) await ask("post", "/login")
+    const { status, headers, body } = await ask("post", "/login")
+    expect([status, body]).toEqual([
+      429,
+      { error: "slow down", rule: "LoginController.login", retryAfterMs: expect.any(Number) },
+    ])
+    expect(Number(headers["retry-after"])).toBeGreaterThan(0)
+  })
+
+  it("limits users in Redis, and shows and resets the quota of a client", async () => {
+    const ask = await start(UserModule, [QuotaController], [authentication])
+    const as = { "x-user": platform, "x-forwarded-for": "192.0.2.1" }
+    expect((await ask("get", "/quota", as)).body).toEqual({ remaining: 99 })
+    expect((await ask("get", "/quota", as)).headers["ratelimit-policy"]).toBe(
+      '"address";q=300;w=60, "user";q=100;w=60',
+    )
+    expect((await ask("delete", "/quota", as)).status).toBe(200)
+    expect((await ask("get", "/quota", as)).body).toEqual({ remaining: 99 })
+  })
+})
+
+it("the guide shows the files of the app", () => {
+  const blocks = blocksOf(GUIDE).filter(({ testedBy }) => testedBy === "test/docs/nestjs.test.ts")
+  const files = [...readFileSync(ROOT + GUIDE, "utf8").matchAll(/examples\/src\/nestjs\/([\w.-]+)\)/g)]
+  expect(files).toHaveLength(blocks.length)
+  for (const [index, [, file]] of files.entries()) {
+    expect(blocks[index]?.text).toBe(readFileSync(FOLDER + file, "utf8"))
+  }
+})
