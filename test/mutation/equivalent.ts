@@ -177,7 +177,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return renewed?.ruleChecks":
       "OptionalChaining: an error in this function is caught and leads to the same result as undefined",
   },
-  "core/src/limiter/events/near-limit.ts": {
+  "core/src/limiter/events/client-reports.ts": {
     "if (counter === undefined || remaining === undefined || !showsUse(check)) return":
       "ConditionalExpression,LogicalOperator: showsUse is false for every check without a counter or without remaining units",
     "if (isNeeded === this.#isListening) return":

@@ -21,6 +21,7 @@ it("each of two processes that share a limit reports a client only once, however
     limiter.on("near-limit", ({ partition, threshold, used }) =>
       reports.push(`${process}: ${partition} ${threshold} % ${used}`),
     )
+    limiter.on("first-refusal", ({ policy }) => reports.push(`${process}: refused by ${policy}`))
     onTestFinished(async () => {
       await limiter.close()
       await store.close()
@@ -39,5 +40,5 @@ it("each of two processes that share a limit reports a client only once, however
   const before = await callsOf(server)
   for (let n = 0; n < 20; n++) await limiters[n % 2]?.decide(client)
   expect(callsBetween(before, await callsOf(server)).evalsha).toBe(2)
-  expect(reports).toEqual(["one: 192.0.2.7 100 % 10"])
+  expect(reports).toEqual(["one: refused by ip-1h", "one: 192.0.2.7 100 % 10", "other: refused by ip-1h"])
 })

@@ -2,6 +2,7 @@ import { memoryStore } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/express"
 import express, { type Request, type RequestHandler } from "express"
 import { MemoryStore, rateLimit as peer } from "express-rate-limit"
+import { rateLimit as peer6 } from "express-rate-limit6"
 import { describe, expect, it } from "vitest"
 import { answers, commonClock, statuses } from "../pairs.ts"
 import { as } from "../requests.ts"
@@ -81,6 +82,17 @@ describe("as the guide on responses states,", () => {
     expect(await seen(peer(once))).toEqual(["returned", "next"])
     expect(await seen(sluice(minutely))).toEqual(["next", "returned"])
     expect(await seen(sluice({ ...minutely, skip: async () => false }))).toEqual(["returned", "next"])
+  })
+
+  it("onLimitReached of version 6 and the event first-refusal report a client once in a window", async () => {
+    const reached: string[] = []
+    const onLimitReached = ({ ip = "" }: Request): void => void reached.push(ip)
+    const limits = sluice(minutely)
+    limits.limiter.on("first-refusal", (_decision, req) => onLimitReached(req))
+    for (const limiter of [peer6({ windowMs: 60_000, max: 1, onLimitReached, validate: false }), limits]) {
+      expect(await statuses(appOf(limiter), ["/", "/", "/", "/"])).toEqual([200, 429, 429, 429])
+      expect(reached.splice(0)).toEqual(["127.0.0.1"])
+    }
   })
 
   it("the old library logs a wrong option, and Sluice throws an error that names Sluice's option", () => {

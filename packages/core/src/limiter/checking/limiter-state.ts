@@ -6,7 +6,7 @@ import { createWarner, type Warner } from "../../ground/warnings.ts"
 import { FactsReaders } from "../../request/facts-readers.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import { NearLimitWatch } from "../events/near-limit.ts"
+import { ClientReports } from "../events/client-reports.ts"
 import { StoreReports } from "../events/store-reports.ts"
 import { LIMITER_EVENTS, type LimiterEvents } from "../interface/limiter.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
@@ -29,7 +29,7 @@ export class LimiterState<Request> implements RulesListener {
   readonly #options: ParsedOptions
   readonly #reports: StoreReports<Request>
   #waitingRoom: WaitingRoom | undefined
-  #nearLimit: NearLimitWatch<Request> | undefined
+  #clientReports: ClientReports<Request> | undefined
   isClosed = false
 
   /** Throws if the store is closed. */
@@ -79,18 +79,21 @@ export class LimiterState<Request> implements RulesListener {
 
   follow(owner: object, rules: readonly ParsedRule[]): void {
     if (rules.some(({ notify }) => notify !== undefined)) {
-      this.#nearLimit ??= new NearLimitWatch(this.events, this.#options.clock)
+      this.#clientReports ??= new ClientReports(this.events, this.#options.clock)
     }
-    this.#nearLimit?.follow(owner, rules)
+    this.#clientReports?.follow(owner, rules)
   }
 
   turnToNewRules(): void {
     this.#waitingRoom?.turnToNewRules()
   }
 
-  /** Updates the watch for "near-limit" after event listeners were added or removed. */
+  /** Starts or stops the reports about clients after event listeners were added or removed. */
   listenersChanged(): void {
-    this.#nearLimit?.listen()
+    if (this.events.has("first-refusal")) {
+      this.#clientReports ??= new ClientReports(this.events, this.#options.clock)
+    }
+    this.#clientReports?.listen()
   }
 
   requireOpen(): void {

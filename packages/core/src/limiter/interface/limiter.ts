@@ -46,6 +46,12 @@ export interface LimiterEvents<Request> {
    * the first one that was decided at this threshold.
    */
   "near-limit": [event: NearLimitEvent, request: Request]
+  /**
+   * Emitted with the arguments of `decision` when a rule refuses a client for the first time in the rule's window. For
+   * an algorithm other than "fixed-window", the window begins with this event. This process remembers 10,000 clients,
+   * and several processes emit the event separately. A refusal because no rules have loaded emits none.
+   */
+  "first-refusal": [decision: Decision, request: Request, call: DecisionCall]
   /** Emitted each time the store fails to respond, so that a decision is made without the store. */
   "store-error": [error: StoreUnavailableError]
   /**
@@ -106,6 +112,7 @@ export interface PermitsLostEvent {
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
   decision: true,
   "near-limit": true,
+  "first-refusal": true,
   "store-error": true,
   degraded: true,
   recovered: true,

@@ -74,7 +74,7 @@ export const OPTION_NAMES: Names = {
   ipv6Subnet: 'use "ipv6Prefix" instead',
   validate: "no counterpart: leave it out",
   exponentialBackoff: 'no counterpart: "penalty" blocks for one time or a list of growing times',
-  onLimitReached: 'no counterpart: use the event "decision" instead',
+  onLimitReached: 'use the event "first-refusal" instead',
   runActionAnyway: "no counterpart: requests on a list are not counted",
   disableHeaders: 'use "headers": false instead',
   tableName: "no counterpart: it belongs to a store of your own",

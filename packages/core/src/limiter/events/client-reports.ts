@@ -10,19 +10,23 @@ import type { DecisionCall, LimiterEvents } from "../interface/limiter.ts"
 /** Number of clients whose reports are remembered, in about 3 MB. */
 const MOST_CLIENTS = 10_000
 
+/** What is reported once in a window: a threshold in percent, or that the client is refused. */
+type ClientReport = number | "refusal"
+
 /** The reports about one counter. */
 interface Reports extends TableEntry {
   usedMs: number
-  /** For each threshold, the end of the window in which it was reported, by the limiter's clock. */
-  readonly untilMs: Map<number, number>
+  /** For each report, the end of its window by the limiter's clock. */
+  readonly untilMs: Map<ClientReport, number>
 }
 
 /**
- * Emits "near-limit" when a client's used percentage of a limit reaches a threshold in the rule's `notify`. This
- * class listens to decisions only while a rule has thresholds and the event has a listener. Otherwise the watch costs
- * requests nothing.
+ * Emits events about a client, each at most once in a window. "near-limit" is emitted when a client's used percentage
+ * of a limit reaches a threshold in the rule's `notify`, and "first-refusal" when a rule refuses a client. This class
+ * listens to decisions only while one of these events has a listener and, for "near-limit", a rule has thresholds.
+ * Otherwise it costs requests nothing.
  */
-export class NearLimitWatch<Request> {
+export class ClientReports<Request> {
   readonly #events: SafeEvents<LimiterEvents<Request>>
   readonly #clock: Clock
   /** The thresholds of each rule, by its name, for the limiter and for each of its routes. */
@@ -45,22 +49,34 @@ export class NearLimitWatch<Request> {
     this.listen()
   }
 
-  /** Starts or stops listening to decisions. Call this method when the listeners of "near-limit" have changed. */
+  /** Starts or stops listening to decisions. Call this method when the listeners of the events have changed. */
   listen(): void {
-    const isNeeded = this.#thresholdsOf.size > 0 && this.#events.has("near-limit")
+    const isNearLimitNeeded = this.#thresholdsOf.size > 0 && this.#events.has("near-limit")
+    const isNeeded = isNearLimitNeeded || this.#events.has("first-refusal")
     if (isNeeded === this.#isListening) return
     this.#isListening = isNeeded
     if (isNeeded) this.#events.on("decision", this.#look)
     else this.#events.off("decision", this.#look)
   }
 
-  readonly #look = (decision: Decision, request: Request, { counters }: DecisionCall): void => {
+  readonly #look = (decision: Decision, request: Request, call: DecisionCall): void => {
+    const { counters } = call
+    if (!decision.allowed && this.#isFirstRefusal(decision, counters)) {
+      this.#events.emit("first-refusal", decision, request, call)
+    }
     // A decision without the shared store has counted only the requests of this process.
     if (decision.degraded) return
     for (const check of decision.checks) {
       const thresholds = this.#thresholdsFor(check.policy)
       if (thresholds !== undefined) this.#lookAt(check, thresholds, counters, request)
     }
+  }
+
+  /** Returns false if the request was refused because no rules have loaded. */
+  #isFirstRefusal({ policy, checks }: Decision, counters: readonly CounterKey[]): boolean {
+    const counter = counters.find(({ policy: { name } }) => name === policy)
+    const check = checks.find((each) => each.policy === policy)
+    return counter !== undefined && check !== undefined && this.#isFirst(counter, "refusal", check)
   }
 
   /** Returns the thresholds of a rule. Owners with a rule of this name share the rule, so the first match is enough. */
@@ -102,8 +118,8 @@ export class NearLimitWatch<Request> {
     }
   }
 
-  /** Returns true if the threshold has not been reported in this window, and records the report. */
-  #isFirst({ policy, partition }: CounterKey, threshold: number, check: PolicyCheck): boolean {
+  /** Returns true if this has not been reported in this window, and records the report. */
+  #isFirst({ policy, partition }: CounterKey, report: ClientReport, check: PolicyCheck): boolean {
     const nowMs = soundTime(this.#clock)
     this.#reported ??= new BoundedTable(MOST_CLIENTS)
     let reports = this.#reported.find(policy.counter, partition)
@@ -112,13 +128,11 @@ export class NearLimitWatch<Request> {
       this.#reported.add(reports)
     }
     reports.usedMs = nowMs
-    if (nowMs < (reports.untilMs.get(threshold) ?? nowMs)) return false
-    // The units of a fixed window expire together. For other algorithms, the next report has to wait for a whole
-    // window.
-    reports.untilMs.set(
-      threshold,
-      nowMs + (policy.algorithm === "fixed-window" ? check.resetAfterMs : check.windowMs),
-    )
+    if (nowMs < (reports.untilMs.get(report) ?? nowMs)) return false
+    // The units of a fixed window expire together. For other algorithms, and if no units are used, the next report has
+    // to wait for a whole window.
+    const restMs = policy.algorithm === "fixed-window" ? check.resetAfterMs : 0
+    reports.untilMs.set(report, nowMs + (restMs || check.windowMs))
     return true
   }
 }
