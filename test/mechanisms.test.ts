@@ -57,6 +57,8 @@ describe("the packages have one way to", () => {
       "core/src/limiter/spare-capacity/monitor.ts",
       // This file combines two signals, and waits for neither.
       "dynamodb/src/scan-items.ts",
+      // This file bounds a connection that no caller waits for any longer.
+      "redis/src/clients/redis-over-http.ts",
       "rules/src/sources/watch-file.ts",
       // These files bound sockets. The timeouts share one timer, or end with the socket.
       ...[

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { freePort } from "../servers/free-port.ts"
+import { type RedisFront, startFront, TOKEN } from "../servers/redis-over-http.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import type { Running } from "./folder.ts"
 import { NODE_24 } from "./nodes.ts"
@@ -17,20 +19,37 @@ const IN_MEMORY = (RECIPE?.text ?? "")
   .replace("1 minute", "1 second")
   .replace('"hello"', "env.GREETING + typeof ctx.waitUntil")
 
+const [WITH_REDIS] = blocksTestedBy("test/packages/workers.check.ts", "docs/production/redis.md", 1)
+
+/** The recipe with a rule whose units are refunded after a response, and without the cache of refusals. */
+const IN_REDIS = (WITH_REDIS?.text ?? "")
+  .replace("redisStore({ client })", "redisStore({ client, denyCacheMs: 0 })")
+  .replace("limit: 100", "limit: 50, refundWhen: (_request, status) => status === 404")
+  .replace(
+    'new Response("hello")',
+    'new Response("hello", { status: request.url.endsWith("/no") ? 404 : 200 })',
+  )
+
 describe("a Cloudflare Worker", () => {
   const project = new Project(NODE_24)
-  let workerd: string
   let running: Running
+  let redis: RedisServer
+  let front: RedisFront
   let port: number
 
   beforeAll(async () => {
-    workerd = await findRuntime("workerd")
-    await project.install("core", "fetch", "redis", "esbuild@0.28.2")
+    const [workerd] = await Promise.all([
+      findRuntime("workerd"),
+      project.install("core", "fetch", "redis", "esbuild@0.28.2"),
+    ])
+    redis = await startRedis()
+    front = await startFront(redis.port)
     project.write("build.cjs", BUILD)
     project.write("memory.ts", IN_MEMORY)
-    await project.run("node", "build.cjs", "memory")
+    project.write("redis.ts", IN_REDIS)
+    await project.run("node", "build.cjs", "memory", "redis")
     port = await freePort()
-    project.write("config.capnp", configOf(port, ["memory"]))
+    project.write("config.capnp", configOf(port, front.url, ["memory", "redis", "redis"]))
     running = project.start(workerd, ["serve", "config.capnp"])
     await Promise.race([
       until("workerd listens", async () => (await fetch(urlOf(0), { method: "OPTIONS" })).ok),
@@ -39,12 +58,16 @@ describe("a Cloudflare Worker", () => {
   })
   afterAll(async () => {
     await running?.stop()
+    await front?.stop()
+    await redis?.stop()
     project.remove()
   })
 
   const urlOf = (nth: number): string => `http://127.0.0.1:${port + nth}/`
-  const ask = (nth: number, address: string): Promise<Response> =>
-    fetch(urlOf(nth), { headers: { "CF-Connecting-IP": address } })
+  const ask = (nth: number, address: string, path = ""): Promise<Response> =>
+    fetch(urlOf(nth) + path, { headers: { "CF-Connecting-IP": address } })
+  const remainingOf = ({ headers }: Response): number =>
+    Number(/;r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1])
 
   it("counts clients by the address that Cloudflare reports, and admits them again after Retry-After", async () => {
     const [one, two, three] = [
@@ -65,21 +88,62 @@ describe("a Cloudflare Worker", () => {
     await until("the warning is logged", () => /SLUICE_\w+/.test(running.output()))
     expect(running.output()).toContain("[SLUICE_ADDRESS_UNKNOWN] SluiceWarning: ")
   })
+
+  it("counts concurrent requests of two isolates exactly, over HTTP, while other requests are canceled", async () => {
+    // Start both isolates.
+    await Promise.all([ask(1, "192.0.2.8"), ask(2, "192.0.2.8")])
+    const canceled = new AbortController()
+    const { signal } = canceled
+    const headers = { "CF-Connecting-IP": "192.0.2.9" }
+    const gone = Array.from({ length: 20 }, (_, i) => fetch(urlOf(1 + (i % 2)), { headers, signal }))
+    const all = Array.from({ length: 60 }, (_, i) => ask(1 + (i % 2), "192.0.2.1"))
+    canceled.abort()
+    await Promise.allSettled(gone)
+    const responses = await Promise.all(all)
+    const admitted = responses.filter(({ status }) => status === 200)
+    expect(admitted.map(remainingOf).sort((one, other) => one - other)).toEqual([...Array(50).keys()])
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(10)
+    expect(running.output()).not.toMatch(/SLUICE_DEGRADED|hung|different request/)
+  })
+
+  it("refunds units after the response has been sent", async () => {
+    for (let i = 0; i < 3; i++) expect((await ask(1, "192.0.2.2", "no")).status).toBe(404)
+    await until("all units are refunded", async () => remainingOf(await ask(2, "192.0.2.2", "no")) === 49)
+  })
+
+  it("decides without Redis while its front is gone, logs it once, and counts in Redis again afterwards", async () => {
+    const [, frontPort] = front.url.split(/:(?=\d+$)/)
+    await front.stop()
+    const statuses = []
+    for (let i = 0; i < 12; i++) statuses.push((await ask(1, "192.0.2.3")).status)
+    expect(statuses).toEqual(Array(12).fill(200))
+    expect(running.output().match(/\[SLUICE_DEGRADED\]/g)).toHaveLength(1)
+    front = await startFront(redis.port, Number(frontPort))
+    // The other isolate has counted nothing of this client.
+    await until("Redis counts", async () => {
+      await ask(1, "192.0.2.3")
+      return front.commands.some(([, , , key]) => key?.endsWith("192.0.2.3"))
+    })
+    expect(remainingOf(await ask(2, "192.0.2.3"))).toBeLessThan(49)
+  })
 })
 
 /** Creates a bundle. wrangler replaces calls of `require` with a plugin instead. */
 const BUILD = `
-  const [name] = process.argv.slice(2)
-  require("esbuild").buildSync({ entryPoints: [name + ".ts"], bundle: true, platform: "node", format: "esm",
-    outfile: name + ".out.mjs", logLevel: "error",
+  const entryPoints = process.argv.slice(2).map((name) => name + ".ts")
+  require("esbuild").buildSync({ entryPoints, bundle: true, platform: "node", format: "esm", outdir: ".", logLevel: "error",
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/');" } })`
 
+/** The service that sends the requests of Workers, here to this machine. */
+const INTERNET = '(name = "internet", network = (allow = ["private", "local"]))'
+
 /** Returns the configuration of workerd for these Workers, which listen on consecutive ports. */
-function configOf(port: number, workers: readonly string[]): string {
+function configOf(port: number, url: string, workers: readonly string[]): string {
   const services = workers.map(
     (name, nth) => `(name = "${name}-${nth}", worker = (
-      modules = [(name = "${name}", esModule = embed "${name}.out.mjs")],
-      bindings = [(name = "GREETING", text = "hello ")],
+      modules = [(name = "${name}", esModule = embed "${name}.js")],
+      bindings = [(name = "GREETING", text = "hello "), (name = "UPSTASH_REDIS_REST_URL", text = "${url}"),
+        (name = "UPSTASH_REDIS_REST_TOKEN", text = "${TOKEN}")],
       compatibilityDate = "2026-08-04"))`,
   )
   const sockets = workers.map(
@@ -87,5 +151,5 @@ function configOf(port: number, workers: readonly string[]): string {
       `(name = "${name}-${nth}", address = "127.0.0.1:${port + nth}", http = (), service = "${name}-${nth}")`,
   )
   return `using Workerd = import "/workerd/workerd.capnp";
-    const config :Workerd.Config = (services = [${services}], sockets = [${sockets}]);\n`
+    const config :Workerd.Config = (services = [${services}, ${INTERNET}], sockets = [${sockets}]);\n`
 }

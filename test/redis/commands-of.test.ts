@@ -1,3 +1,4 @@
+import { Redis as UpstashRedis } from "@upstash/redis"
 import { Cluster, Redis } from "ioredis"
 import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
 import { createClient, createClientPool, createCluster, createSentinel } from "redis"
@@ -154,9 +155,14 @@ describe("commandsOf", () => {
       createSentinel({ name: "main", sentinelRootNodes: [NODE] }),
       "a sentinel client of node-redis cannot be used, because it may run a call twice: use ioredis with Sentinel",
     ],
+    [
+      "a client of @upstash/redis",
+      new UpstashRedis({ url: "https://redis.example", token: "secret" }),
+      "a client of @upstash/redis cannot be used, because it may send a call twice: use redisOverHttp({ url, token })",
+    ],
   ])("rejects %s, and reports what was passed and what is accepted", (_, client, message) => {
     const accepted =
-      "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
+      "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster()), or redisOverHttp({ url, token })"
     try {
       commandsOf(client)
       expect.unreachable("it was taken")

@@ -308,6 +308,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       {
         redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])],
         redisKey: BY_TYPES,
+        redisOverHttp: [oddFor(["url", "token"])],
       },
     ],
     "@sluice/scale": [

@@ -10,6 +10,11 @@
 export interface RedisCommands {
   readonly isCluster: boolean
   /**
+   * True if a call belongs to the request in which it is made, as in Cloudflare Workers. Then no other request may wait
+   * for the call, and a timer ends with the request that has set it.
+   */
+  readonly isPerRequest?: boolean
+  /**
    * True if the client would write a command for this key to a connection immediately, without queueing it. Must be
    * cheap, because the store checks this for every call, and polls it while it is false. May make the client connect
    * to the server.

@@ -5,5 +5,6 @@
  */
 
 export type { RedisClient } from "./clients/commands-of.ts"
+export { type RedisOverHttp, type RedisOverHttpOptions, redisOverHttp } from "./clients/redis-over-http.ts"
 export { redisKey } from "./key.ts"
 export { type RedisStoreOptions, redisStore } from "./redis-store.ts"

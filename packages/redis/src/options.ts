@@ -8,7 +8,8 @@ import type { RedisCommands } from "./commands.ts"
 export interface RedisStoreOptions {
   /**
    * A client of ioredis 5 or 6 (`new Redis()`, also with Sentinel, or `new Cluster()`), or of node-redis 5 or 6
-   * (`createClient()` or `createCluster()`). The app connects and closes it.
+   * (`createClient()` or `createCluster()`). The app connects and closes it. In runtimes without connections, the client
+   * of {@link redisOverHttp}.
    */
   readonly client: RedisClient
   /** A prefix for every key, without braces; "" by default. `sl2:` always follows the prefix. */
@@ -95,12 +96,13 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
 }
 
 /**
- * True for a client of any library, because all clients have `duplicate()`. False for an object with a `client` of its
- * own.
+ * True for a client of any library, because all clients have `duplicate()` or, over HTTP, `command()`. False for an
+ * object with a `client` of its own.
  */
 function isClient(options: unknown): boolean {
   if (typeof options !== "object" || options === null || Object.hasOwn(options, "client")) return false
-  return typeof (options as { readonly duplicate?: unknown }).duplicate === "function"
+  const { duplicate, command } = options as { readonly duplicate?: unknown; readonly command?: unknown }
+  return typeof duplicate === "function" || typeof command === "function"
 }
 
 function timeFrom(leastMs: number): OptionCheck {

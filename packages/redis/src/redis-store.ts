@@ -147,7 +147,7 @@ export class RedisStore implements Store {
     let batcher = this.#refundBatchers.get(name)
     if (batcher === undefined) {
       batcher = new RefundBatcher(() => this.#topology.nodeOf(key), inBackground)
-      this.#refundBatchers.set(name, batcher)
+      if (this.#parts.commands.isPerRequest !== true) this.#refundBatchers.set(name, batcher)
     }
     return batcher
   }

@@ -74,7 +74,8 @@ export class RedisTopology {
     if (sender === undefined) {
       const key = asked.keys[0] as string
       sender = new BatchSender(() => this.nodeOf(key), this.#listener)
-      senders[patience] = sender
+      // With such a client, a request waits only for its own call and its own timer.
+      if (this.#commands.isPerRequest !== true) senders[patience] = sender
     }
     return sender
   }

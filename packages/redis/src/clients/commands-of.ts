@@ -6,16 +6,23 @@ import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./io
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redis-cluster.ts"
+import { type RedisOverHttp, redisOverHttpCommands } from "./redis-over-http.ts"
 
 export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
 
 /**
- * A client that the store can use: `Redis` or `Cluster` of ioredis 5 or 6, or a client or cluster of node-redis 5 or 6.
+ * A client that the store can use: `Redis` or `Cluster` of ioredis 5 or 6, a client or cluster of node-redis 5 or 6, or
+ * the client that `redisOverHttp` creates.
  */
-export type RedisClient = IoredisLike | IoredisClusterLike | NodeRedisLike | NodeRedisClusterLike
+export type RedisClient =
+  | IoredisLike
+  | IoredisClusterLike
+  | NodeRedisLike
+  | NodeRedisClusterLike
+  | RedisOverHttp
 
 const ACCEPTED =
-  "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
+  "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster()), or redisOverHttp({ url, token })"
 
 /** The commands of each client. Stores that share a client also share the state of its connections. */
 const ports = new WeakMap<object, RedisCommands>()
@@ -44,6 +51,7 @@ function portOn(client: unknown): RedisCommands | undefined {
   }
   if (isNodeRedisCluster(client)) return nodeRedisClusterCommands(client)
   if (isNodeRedis(client)) return nodeRedisCommands(client)
+  if (isRedisOverHttp(client)) return redisOverHttpCommands(client)
   return undefined
 }
 
@@ -64,6 +72,9 @@ function unusable(client: unknown): string | undefined {
   if (has(client, "then")) return "a promise of a client is not a client: await it first"
   if (isObject(client) && client.isPipeline === true) {
     return "an ioredis pipeline is not a client: pass the client that created it"
+  }
+  if (has(client, "evalsha", "createScript")) {
+    return "a client of @upstash/redis cannot be used, because it may send a call twice: use redisOverHttp({ url, token })"
   }
   if (has(client, "evalSha") && has(client, "acquire")) {
     // This client resends a command if the connection is lost before the reply, so Redis would count the command
@@ -95,6 +106,10 @@ function isNodeRedisCluster(client: unknown): client is NodeRedisClusterLike {
 
 function isNodeRedis(client: unknown): client is NodeRedisLike {
   return hasNodeRedisCalls(client) && typeof client.isReady === "boolean"
+}
+
+function isRedisOverHttp(client: unknown): client is RedisOverHttp {
+  return isObject(client) && typeof client.host === "string" && has(client, "command")
 }
 
 function hasNodeRedisCalls(client: unknown): client is Record<string, unknown> {

@@ -18,16 +18,30 @@ export class Breaker {
   /** Number of the latest probe. If an earlier probe fails, it does not schedule another probe. */
   #attempt = 0
   #timer: NodeJS.Timeout | undefined
+  readonly #isByRequests: boolean
+  /** When the next request starts a probe. Infinity if a timer starts it. */
+  #probeAtMs = Number.POSITIVE_INFINITY
+  #probeDelayMs = FIRST_PROBE_MS
 
   /**
    * `probe` resolves if the server responds in time, and otherwise rejects. Its promise may stay pending until the
-   * server responds.
+   * server responds. If `isByRequests`, the first request after the delay starts the probe instead of a timer, but does
+   * not wait for it.
    */
-  constructor(probe: () => Promise<void>) {
+  constructor(probe: () => Promise<void>, isByRequests = false) {
     this.#probe = probe
+    this.#isByRequests = isByRequests
   }
 
   get isOpen(): boolean {
+    if (this.#isOpen && performance.now() >= this.#probeAtMs) {
+      // Do not wait for the outcome, because the request may end before.
+      this.#probeIn(Math.min(2 * this.#probeDelayMs, LAST_PROBE_MS))
+      this.#probe().then(
+        () => this.succeeded(),
+        () => undefined,
+      )
+    }
     return this.#isOpen
   }
 
@@ -60,6 +74,11 @@ export class Breaker {
   }
 
   #probeIn(ms: number): void {
+    if (this.#isByRequests) {
+      this.#probeAtMs = performance.now() + ms
+      this.#probeDelayMs = ms
+      return
+    }
     const attempt = ++this.#attempt
     this.#timer = setTimer(() => {
       this.#probe().then(

@@ -88,9 +88,10 @@ export class Node {
     this.#timekeeping = timekeeping
     this.key = key
     this.title = titleOf(commands.nodeOf(key))
-    this.breaker = new Breaker(() => this.#probe())
+    const { isPerRequest = false } = commands
+    this.breaker = new Breaker(() => this.#probe(), isPerRequest)
     this.#warn = warn
-    if (warn === undefined) return
+    if (warn === undefined || isPerRequest) return
     this.#evictions = new EvictionWatch(this.title, () => commands.eval(EVICTIONS, [this.#slotKey], []), warn)
   }
 
@@ -101,8 +102,13 @@ export class Node {
     return this.key.slice(0, this.key.indexOf("}") + 1)
   }
 
+  /**
+   * True if a call can have a deadline. Also true if a request may not wait for another request's question about the
+   * time. The first call to the server then has no deadline of its own.
+   */
   get knowsTime(): boolean {
-    return this.#timekeeping.clock !== undefined || this.#time.at(0) !== undefined
+    const { clock } = this.#timekeeping
+    return clock !== undefined || this.#time.at(0) !== undefined || this.#commands.isPerRequest === true
   }
 
   /** Notes the timeout of a caller. A server that takes longer than the longest timeout counts as unavailable. */
