@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
 /** Files that name images of other projects. */
-const FILES = ["packages/service/Dockerfile", "packages/service/compose.yaml"]
+const FILES = ["packages/service/Dockerfile", "deploy/compose/compose.yaml"]
 /** An image gets security updates by a newer tag or digest only, so someone has to look. */
 const MOST_DAYS = 90
 const DAY_MS = 86_400_000

@@ -13,14 +13,15 @@ const daysLater = (days: number): number => Date.parse(PINNED) + days * DAY_MS
 let root: string
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "sluice-images-"))
-  mkdirSync(join(root, "packages/service"), { recursive: true })
+  for (const folder of ["packages/service", "deploy/compose"])
+    mkdirSync(join(root, folder), { recursive: true })
   write(`# Pinned on ${PINNED}.\nARG NODE_IMAGE=node:24@${DIGEST}\nFROM $NODE_IMAGE AS build\n`)
 })
 afterEach(() => rmSync(root, { recursive: true }))
 
 function write(dockerfile: string, image = `# Pinned on ${PINNED}.\n    image: redis:7.4@${DIGEST}`): void {
   writeFileSync(join(root, "packages/service/Dockerfile"), dockerfile)
-  writeFileSync(join(root, "packages/service/compose.yaml"), `services:\n  redis:\n    ${image}\n`)
+  writeFileSync(join(root, "deploy/compose/compose.yaml"), `services:\n  redis:\n    ${image}\n`)
 }
 
 describe("imagesToPin", () => {
@@ -32,7 +33,7 @@ describe("imagesToPin", () => {
     const why = "it was pinned 91 days ago, and 90 are allowed"
     expect(imagesToPin(root, daysLater(91))).toEqual([
       `packages/service/Dockerfile:2: pin node:24 again: ${why}`,
-      `packages/service/compose.yaml:4: pin redis:7.4 again: ${why}`,
+      `deploy/compose/compose.yaml:4: pin redis:7.4 again: ${why}`,
     ])
   })
 
@@ -48,7 +49,7 @@ describe("imagesToPin", () => {
     write(dockerfile, image)
     expect(imagesToPin(root, daysLater(0))).toEqual([
       `packages/service/Dockerfile:1: pin node:24 again: ${why}`,
-      `packages/service/compose.yaml:3: pin redis:7.4 again: ${why}`,
+      `deploy/compose/compose.yaml:3: pin redis:7.4 again: ${why}`,
     ])
   })
 
@@ -56,8 +57,8 @@ describe("imagesToPin", () => {
     const here = fileURLToPath(new URL("../../", import.meta.url))
     const longAfter = Date.parse("2126-01-01")
     expect(imagesToPin(here, longAfter)).toEqual(
-      ["node", "redis", "amazon/dynamodb-local"].map((name) =>
-        expect.stringMatching(new RegExp(`pin ${name}:\\d+\\.\\d+\\.\\d+\\S* again: it was pinned`)),
+      ["node", "nginx", "redis", "prom/prometheus"].map((name) =>
+        expect.stringMatching(new RegExp(`pin ${name}:v?\\d+\\.\\d+\\.\\d+\\S* again: it was pinned`)),
       ),
     )
   })

@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
-import { parse } from "yaml"
 import { runProgram, startProgram } from "./program.ts"
 import { rulesFile } from "./rules-file.ts"
 
@@ -98,59 +97,5 @@ describe("the Dockerfile", () => {
     expect(check()).toBe(0)
     await program.stop()
     expect(check()).toBe(1)
-  })
-})
-
-interface Compose {
-  readonly services: Readonly<
-    Record<
-      string,
-      {
-        readonly image?: string
-        readonly ports?: readonly string[]
-        readonly build?: { readonly context: string; readonly dockerfile: string }
-        readonly environment?: Readonly<Record<string, string>>
-        readonly depends_on?: Readonly<Record<string, unknown>>
-        readonly stop_grace_period?: string
-      }
-    >
-  >
-}
-
-describe("the compose file", () => {
-  const { services } = parse(read(`${FOLDER}/compose.yaml`), { merge: true }) as Compose
-  const own = Object.values(services).filter(({ build }) => build !== undefined)
-
-  it("builds the Dockerfile from the root, and pins other images to a version and a digest", () => {
-    expect(own).toHaveLength(2)
-    for (const { build } of own) {
-      expect(existsSync(join(FOLDER, build?.context as string, build?.dockerfile as string))).toBe(true)
-      expect(join(FOLDER, build?.context as string, "/")).toBe(ROOT)
-    }
-    for (const { image } of Object.values(services).filter((each) => !own.includes(each))) {
-      expect(image).toMatch(/:\d+\.\d+\.\d+\S*@sha256:[0-9a-f]{64}$/)
-    }
-  })
-
-  it("sets only variables that the program supports, and refers only to existing services", () => {
-    for (const { environment = {}, depends_on = {} } of own) {
-      for (const name of Object.keys(environment)) {
-        if (!name.startsWith("AWS_")) expect(help).toMatch(new RegExp(`\\b${name}\\b`))
-      }
-      for (const name of Object.keys(depends_on)) expect(services).toHaveProperty(name)
-      const hosts = [environment.REDIS_URL, environment.SLUICE_DYNAMODB_ENDPOINT]
-      for (const url of hosts) expect(services).toHaveProperty(new URL(url as string).hostname)
-      expect(environment.SLUICE_INSTANCES).toBe(`${own.length}`)
-      // The file must not contain a token, because the token would be public.
-      expect(environment.SLUICE_TOKENS).toMatch(/\$\{SLUICE_TOKEN:\?/)
-    }
-  })
-
-  it("publishes each port once and only on this machine, and gives the program time to drain", () => {
-    const published = Object.values(services).flatMap(({ ports = [] }) => ports)
-    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:(?:50051|8080|8081)$/)
-    expect(new Set(published.map((port) => port.split(":")[1])).size).toBe(published.length)
-    for (const { stop_grace_period = "" } of own)
-      expect(Number.parseInt(stop_grace_period, 10)).toBeGreaterThan(25)
   })
 })
