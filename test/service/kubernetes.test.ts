@@ -1,9 +1,17 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { ServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor"
 import { parseRuleDocument } from "@sluice/rules"
+import { Deployment } from "kubernetes-models/apps/v1/Deployment"
+import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler"
+import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1/NetworkPolicy"
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget"
+import { ConfigMap } from "kubernetes-models/v1/ConfigMap"
+import { Secret } from "kubernetes-models/v1/Secret"
+import { Service } from "kubernetes-models/v1/Service"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
 import { createCommand } from "../../packages/service/src/program/settings/command.ts"
@@ -26,13 +34,14 @@ interface Entry {
   readonly configMap?: { readonly name: string }
 }
 
-const kustomization = parse(read("kustomization.yaml"))
-const manifests = (kustomization.resources as string[]).flatMap((name) =>
+/** The documents of a file. Their form is checked by the tests below. */
+const documentsOf = (name: string) =>
   parseAllDocuments(read(name)).map((document) => {
     expect(document.errors).toEqual([])
     return document.toJS()
-  }),
-)
+  })
+const kustomization = parse(read("kustomization.yaml"))
+const manifests = (kustomization.resources as string[]).flatMap(documentsOf)
 const only = (kind: string) => {
   const found = manifests.filter((each) => each.kind === kind)
   expect(found, kind).toHaveLength(1)
@@ -73,6 +82,45 @@ function settingsOf(secrets: Readonly<Record<string, string>>): Settings {
   return readSettings(command.parse([], { from: "user" }), process.env)
 }
 
+const PUBLISHED = [
+  ...[ConfigMap, Deployment, HorizontalPodAutoscaler, NetworkPolicy, PodDisruptionBudget, Secret, Service],
+  ServiceMonitor,
+]
+
+/**
+ * Returns how a manifest violates the published schema of its kind: a wrong value, or the members that the schema does
+ * not know. A validator reads every member that it knows, so a member that was not read is unknown.
+ */
+function violationsOf(manifest: { readonly kind: string; readonly apiVersion: string }): string[] {
+  const published = PUBLISHED.find(
+    ({ kind, apiVersion }) => kind === manifest.kind && apiVersion === manifest.apiVersion,
+  )
+  const unread = new Set<string>()
+  const watch = (value: unknown, path: string): unknown => {
+    if (typeof value !== "object" || value === null) return value
+    const watched = Object.entries(value).map(([name, member]) => {
+      unread.add(`${path}.${name}`)
+      return [name, watch(member, `${path}.${name}`)]
+    })
+    const copy: object = Array.isArray(value)
+      ? watched.map(([, member]) => member)
+      : Object.fromEntries(watched)
+    return new Proxy(copy, {
+      get(target, name) {
+        unread.delete(`${path}.${String(name)}`)
+        return Reflect.get(target, name)
+      },
+    })
+  }
+  try {
+    if (published === undefined) throw new Error(`no schema of ${manifest.kind} is known`)
+    Reflect.apply(published.prototype.validate, watch(manifest, ""), [])
+  } catch (error) {
+    return [`${error}`]
+  }
+  return [...unread]
+}
+
 describe("the manifests in deploy/kubernetes", () => {
   it("are the files that docs/service/deploy.md applies, and kubectl can build them", () => {
     const [command] = blocksTestedBy("test/service/kubernetes.test.ts", "docs/service/deploy.md", 1)
@@ -96,6 +144,16 @@ describe("the manifests in deploy/kubernetes", () => {
       )
       if (each.kind !== "Deployment") expect(each).toEqual(original)
     }
+  })
+
+  it("satisfy the published schemas of Kubernetes, which reject a misspelled member or a wrong value", () => {
+    expect(manifests.map((each) => [each.kind, violationsOf(each)])).toEqual(
+      manifests.map(({ kind }) => [kind, []]),
+    )
+    const autoscaler = only("HorizontalPodAutoscaler")
+    const broken = (spec: object) => violationsOf({ ...autoscaler, spec: { ...autoscaler.spec, ...spec } })
+    expect(broken({ maxReplica: 6 })).toEqual([".spec.maxReplica"])
+    expect(broken({ maxReplicas: "6" })).toEqual([expect.stringContaining("maxReplicas must be integer")])
   })
 
   it("select the same pods everywhere", () => {
@@ -174,5 +232,56 @@ describe("the manifests in deploy/kubernetes", () => {
     // A secret must be a file, not a value in the manifest of the pod.
     const secrets = ROWS.flatMap(([, { flags, variable }]) => (flags === undefined ? [variable] : []))
     for (const { name } of container.env) expect(secrets).not.toContain(name)
+  })
+})
+
+describe("the component prometheus in deploy/kubernetes", () => {
+  const component = parse(read("prometheus/kustomization.yaml"))
+  const [service, monitor] = documentsOf("prometheus/monitor.yaml")
+  const [patch] = parse(read("prometheus/autoscaler.yaml"))
+  const [rule] = parse(read("prometheus/adapter-values.yaml")).rules.custom
+
+  it("satisfies the published schemas of Kubernetes and of the Prometheus operator", () => {
+    expect(component.resources).toEqual(["monitor.yaml"])
+    expect([violationsOf(service), violationsOf(monitor)]).toEqual([[], []])
+    const endpoints = [{ ...monitor.spec.endpoints[0], pth: "/metrics" }]
+    expect(violationsOf({ ...monitor, spec: { ...monitor.spec, endpoints } })).toEqual([
+      ".spec.endpoints.0.pth",
+    ])
+    const { spec, ...autoscaler } = only("HorizontalPodAutoscaler")
+    expect([patch.op, patch.path]).toEqual(["add", "/spec/metrics/-"])
+    expect(
+      violationsOf({ ...autoscaler, spec: { ...spec, metrics: [...spec.metrics, patch.value] } }),
+    ).toEqual([])
+  })
+
+  it("scrapes the operations port of every pod", () => {
+    expect(service.metadata.labels).toEqual(monitor.spec.selector.matchLabels)
+    expect(service.spec).toMatchObject({ clusterIP: "None", selector: LABELS })
+    const [port] = service.spec.ports
+    expect([port.port, port.targetPort]).toEqual([ports.operations, "operations"])
+    expect(monitor.spec.endpoints.map((each: { port: string }) => each.port)).toEqual([port.name])
+  })
+
+  it("scales by the metric that the adapter computes, before an instance refuses calls", () => {
+    const { metric, target } = patch.value.pods
+    expect(rule.name.as).toBe(metric.name)
+    expect(Number(target.averageValue)).toBeLessThan(0.75 * Number(SETTINGS.maxInFlight.otherwise))
+  })
+
+  it("is built by kubectl, if it is installed", () => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-kubernetes-"))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    cpSync(FOLDER, folder, { recursive: true })
+    const whole = join(folder, "kustomization.yaml")
+    writeFileSync(whole, readFileSync(whole, "utf8").replace("# components:", "components:"))
+    const kubectl = spawnSync("kubectl", ["kustomize", folder], { encoding: "utf8" })
+    if (kubectl.error !== undefined) return
+    expect([kubectl.status, kubectl.stderr]).toEqual([0, ""])
+    const built = parseAllDocuments(kubectl.stdout).map((document) => document.toJS())
+    expect(built.flatMap(violationsOf)).toEqual([])
+    const autoscaler = built.find(({ kind }) => kind === "HorizontalPodAutoscaler")
+    expect(autoscaler.spec.metrics.map(({ type }: { type: string }) => type)).toEqual(["Resource", "Pods"])
+    expect(built.map(({ kind }) => kind)).toContain("ServiceMonitor")
   })
 })
