@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const DOORS = `${CORE}(index|stores|adapters|kit|rules|replay)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|stores|adapters|kit|rules|replay|testing)(\\.test)?\\.ts$`
 const DYNAMODB = "^packages/dynamodb/src/"
 const OTEL = "^packages/otel/src/"
 const REDIS = "^packages/redis/src/"
@@ -181,7 +181,7 @@ const LIBRARIES = readdirSync("packages")
 const DOORS_FOR = {
   redis: ["stores"],
   scale: ["stores"],
-  contracts: ["rules", "stores"],
+  contracts: ["rules", "stores", "testing"],
   rules: ["rules"],
   dynamodb: ["rules"],
   express: ["adapters"],

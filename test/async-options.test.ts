@@ -6,13 +6,12 @@ import {
   decideAll,
   type Limiter,
   type LimiterOptions,
-  type ManualClock,
-  manualClock,
   type RequestFacts,
   type Rule,
 } from "@sluice/core"
 import { createGuard } from "@sluice/core/adapters"
 import { createReplay } from "@sluice/core/replay"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { liveRules } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { changingRules } from "../packages/core/src/http/guard/testing/changing-rules.ts"

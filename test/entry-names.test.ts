@@ -13,12 +13,13 @@ function namesOf(entry: string): string[] {
 
 /** The entry points of the core, each with the maximum number of exported names. */
 const MOST = [
-  ["index", 60],
+  ["index", 58],
   ["stores", 60],
   ["adapters", 57],
   ["kit", 28],
   ["rules", 44],
   ["replay", 6],
+  ["testing", 4],
 ] as const
 
 // Users must learn these names, and the names cannot change after a release. Lower a number whenever its entry point

@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/express"
 import express, { type Express, type RequestHandler } from "express"
 import express4 from "express4"

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import auth from "@fastify/auth"
 import jwt from "@fastify/jwt"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type RateLimitOptions, rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
 import fastify50 from "fastify50"

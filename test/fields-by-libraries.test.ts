@@ -1,5 +1,6 @@
 import Router from "@koa/router"
-import { type LimiterOptions, manualClock } from "@sluice/core"
+import type { LimiterOptions } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/express"
 import { rateLimit as koaRateLimit } from "@sluice/koa"
 import cookieParser from "cookie-parser"

@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from "node:http"
 import { PassThrough } from "node:stream"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type RateLimitOptions, rateLimit } from "@sluice/express"
 import express from "express"
 import request from "supertest"

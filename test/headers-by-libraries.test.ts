@@ -1,4 +1,5 @@
-import { type HeadersOption, manualClock } from "@sluice/core"
+import type { HeadersOption } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/express"
 import express from "express"
 import { Octokit } from "octokit"

@@ -1,5 +1,5 @@
 import Router from "@koa/router"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/koa"
 import Koa, { type Middleware } from "koa"
 import Koa2 from "koa2"

@@ -1,5 +1,5 @@
 import { type Deviation, storeContract } from "@sluice/contracts"
-import type { ManualClock } from "../packages/core/src/ground/clock.ts"
+import type { ManualClock } from "../packages/core/src/ground/manual-clock.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import type { Store } from "../packages/core/src/stores/store.ts"
 import { leasedStore } from "../packages/scale/src/leased/leased-store.ts"

@@ -1,13 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import {
-  createLimiter,
-  type Decision,
-  type Limiter,
-  type ManualClock,
-  manualClock,
-  type Rule,
-} from "../packages/core/src/index.ts"
+import { createLimiter, type Decision, type Limiter, type Rule } from "../packages/core/src/index.ts"
+import { type ManualClock, manualClock } from "../packages/core/src/testing.ts"
 
 /** One step of a limiter's client: it waits and then requests units. */
 interface Step {

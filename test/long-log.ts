@@ -1,5 +1,5 @@
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
-import type { ManualClock } from "../packages/core/src/ground/clock.ts"
+import type { ManualClock } from "../packages/core/src/ground/manual-clock.ts"
 import type { MaybePromise } from "../packages/core/src/ground/maybe-promise.ts"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
 import type { StoreResult } from "../packages/core/src/stores/store.ts"

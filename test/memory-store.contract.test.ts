@@ -1,5 +1,5 @@
 import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
-import { manualClock } from "../packages/core/src/ground/clock.ts"
+import { manualClock } from "../packages/core/src/ground/manual-clock.ts"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import { runContract } from "./contracts/run-contract.ts"

@@ -1,5 +1,5 @@
 import type { RequestListener } from "node:http"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/express"
 import { rateLimit as onKoa } from "@sluice/koa"
 import express, { type RequestHandler } from "express"

@@ -1,5 +1,5 @@
 import { storeContract } from "@sluice/contracts"
-import type { ManualClock } from "../packages/core/src/ground/clock.ts"
+import type { ManualClock } from "../packages/core/src/ground/manual-clock.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import type { Store } from "../packages/core/src/stores/store.ts"
 import { mirroredStore } from "../packages/scale/src/mirrored/mirrored-store.ts"

@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit as expressRateLimit } from "@sluice/express"
 import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
 import { rateLimit as fetchRateLimit } from "@sluice/fetch"

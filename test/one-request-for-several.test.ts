@@ -1,6 +1,7 @@
 import type { RequestListener } from "node:http"
 import Router from "@koa/router"
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type RateLimitOptions, rateLimit } from "@sluice/express"
 import { rateLimit as onFetch } from "@sluice/fetch"
 import { rateLimit as onKoa } from "@sluice/koa"

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { storeContract } from "@sluice/contracts"
-import { manualClock, memoryStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { mapStore } from "../examples/src/own-store/store.ts"
 

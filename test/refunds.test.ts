@@ -1,6 +1,7 @@
-import { createLimiter, type Decision, manualClock, memoryStore, type Store } from "@sluice/core"
+import { createLimiter, type Decision, memoryStore, type Store } from "@sluice/core"
 import type { RateRule } from "@sluice/core/adapters"
 import { createGuard } from "@sluice/core/adapters"
+import { manualClock } from "@sluice/core/testing"
 import { redisStore } from "@sluice/redis"
 import { afterAll, describe, expect, it } from "vitest"
 import { keysWithoutTtl } from "./redis/counted.ts"

@@ -1,4 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import * as onExpress from "@sluice/express"
 import * as onFastify from "@sluice/fastify"
 import * as onKoa from "@sluice/koa"

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest"
-import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { ClosedError, InvalidOptionError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
+import { manualClock } from "../packages/core/src/ground/manual-clock.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
 import type { RulesEvent, StaleEvent } from "../packages/core/src/rules/live-rules.ts"
 import { createRuleBook } from "../packages/rules/src/book/open-book.ts"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../packages/core/src/ground/clock.ts"
 import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/ground/errors.ts"
+import { manualClock } from "../packages/core/src/ground/manual-clock.ts"
 import type { RuleBook } from "../packages/rules/src/rule-book.ts"
 import type { RuleSource } from "../packages/rules/src/source.ts"
 import {

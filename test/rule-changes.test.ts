@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest"
 import type { Decision } from "../packages/core/src/decision/decision.ts"
-import { type ManualClock, manualClock } from "../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../packages/core/src/ground/manual-clock.ts"
 import { createGuard } from "../packages/core/src/http/guard/create-guard.ts"
 import { createLimiter } from "../packages/core/src/limiter/create-limiter.ts"
 import type { RequestFacts } from "../packages/core/src/request/request.ts"

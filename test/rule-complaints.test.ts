@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
+import { createLimiter, type LimiterOptions, memoryStore, type RequestFacts } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type LoadedRules, liveRules } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
 

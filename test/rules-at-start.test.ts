@@ -8,11 +8,11 @@ import {
   InvalidOptionError,
   InvalidRuleError,
   type LimiterOptions,
-  manualClock,
   memoryStore,
   type RequestFacts,
   RuleSourceError,
 } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
 import { rateLimit as onKoa } from "@sluice/koa"

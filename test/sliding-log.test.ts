@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { manualClock } from "../packages/core/src/ground/clock.ts"
+import { manualClock } from "../packages/core/src/ground/manual-clock.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import { logTraces } from "./log-traces.ts"
 import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "./long-log.ts"

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
-import { type ManualClock, manualClock } from "../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../packages/core/src/ground/manual-clock.ts"
 import type {
   ChangeCounters,
   CounterBackend,

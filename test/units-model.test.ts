@@ -1,4 +1,5 @@
-import { createLimiter, type Decision, manualClock, memoryStore, type Rule, type Store } from "@sluice/core"
+import { createLimiter, type Decision, memoryStore, type Rule, type Store } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { redisStore } from "@sluice/redis"
 import { leasedStore } from "@sluice/scale"
 import fc from "fast-check"

@@ -71,7 +71,7 @@ export const GROUPS: readonly Group[] = [
         path: "start/testing",
         title: "Test your app",
         description:
-          "Test an app with limits: a clock that stands still, fake timers, and counts that do not leak.",
+          "Test an app with limits: a clock that the test moves, expectLimited, resetAll, and fake timers.",
         words: "jest vitest mocha unit test disable turn off fake timers mock",
       },
       {

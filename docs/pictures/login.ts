@@ -1,4 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { serve } from "../../examples/src/demo/serve.ts"
 import { createApp } from "../../examples/src/recipes/login.ts"
 import { amountAxis, chartLine, type Times, timeAxis, xOf, yOf } from "./chart.ts"

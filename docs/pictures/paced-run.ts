@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { paced } from "@sluice/client"
-import { type ManualClock, manualClock } from "@sluice/core"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/fetch"
 
 /** The limit of the server. */

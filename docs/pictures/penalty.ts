@@ -1,4 +1,5 @@
-import { createLimiter, manualClock, type Rule } from "@sluice/core"
+import { createLimiter, type Rule } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type Times, timeAxis, xOf, yOf } from "./chart.ts"
 import { type Diagram, diagram } from "./diagram.ts"
 import { type Area, box, gridLine, text } from "./draw.ts"

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { manualClock, type Throttle } from "@sluice/core"
+import type { Throttle } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/fetch"
 import { type Times, timeAxis, xOf } from "./chart.ts"
 import { type Diagram, diagram } from "./diagram.ts"

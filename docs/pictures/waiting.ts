@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { amountAxis, chartLine, type Times, timeAxis, xOf, yOf } from "./chart.ts"
 import { type Diagram, diagram } from "./diagram.ts"
 import { type Area, type Look, text } from "./draw.ts"

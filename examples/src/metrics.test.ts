@@ -1,4 +1,5 @@
-import { manualClock, memoryStore, type Store } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { liveRules, type RuleSource } from "@sluice/rules"
 import { expect, it, onTestFinished } from "vitest"
 import { serve } from "./demo/serve.ts"

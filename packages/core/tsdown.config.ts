@@ -12,6 +12,7 @@ const config: UserConfig = {
   ...base,
   entry: [
     ...["src/index.ts", "src/stores.ts", "src/adapters.ts", "src/kit.ts", "src/rules.ts", "src/replay.ts"],
+    "src/testing.ts",
   ],
   // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
   // traces can be read. Variables and private fields get short names.

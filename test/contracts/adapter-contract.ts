@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { answering } from "./adapter/answering.ts"
 import { awaiting } from "./adapter/awaiting.ts"

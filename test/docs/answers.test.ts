@@ -1,5 +1,5 @@
 import { request } from "node:http"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rateLimit } from "@sluice/express"
 import express from "express"
 import { expect, it, onTestFinished } from "vitest"

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises"
-import { type Clock, manualClock } from "@sluice/core"
+import type { Clock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { type Served, serve } from "../../examples/src/demo/serve.ts"
 import { createApp as express } from "../../examples/src/express.ts"

@@ -1,4 +1,5 @@
-import { type Clock, manualClock } from "@sluice/core"
+import type { Clock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import type { SluiceStoreOptions, SluiceStore as Store } from "@sluice/express-rate-limit-store"
 import type { Redis } from "ioredis"
 import { onTestFinished } from "vitest"

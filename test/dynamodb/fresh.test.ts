@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import { type DynamoDBRulesOptions, openRules } from "../../packages/dynamodb/src/dynamodb-rules.ts"
 import type { LoadOptions, RuleSource } from "../../packages/rules/src/source.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"

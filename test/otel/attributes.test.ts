@@ -1,4 +1,5 @@
-import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
+import { createLimiter, type LimiterOptions, memoryStore, type RequestFacts } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { instrument } from "@sluice/otel"
 import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"

@@ -2,10 +2,10 @@ import {
   createLimiter,
   type Limiter,
   type LimiterOptions,
-  manualClock,
   memoryStore,
   type RequestFacts,
 } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { instrument } from "@sluice/otel"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   createLimiter,
-  manualClock,
   memoryStore,
   type RequestFacts,
   RuleSourceError,
@@ -9,6 +8,7 @@ import {
   StoreUnavailableError,
 } from "@sluice/core"
 import { createGuard } from "@sluice/core/adapters"
+import { manualClock } from "@sluice/core/testing"
 import { instrument } from "@sluice/otel"
 import { type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { leasedStore, writeBackStore } from "@sluice/scale"

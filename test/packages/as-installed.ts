@@ -23,6 +23,7 @@ const WITHOUT_CLIENT: Imports = {
   "@sluice/core/replay": ["createReplay"],
   "@sluice/core/rules": ["parseRules"],
   "@sluice/core/stores": ["transactionalStore"],
+  "@sluice/core/testing": ["manualClock"],
   ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
 }
 /** Entry points that import a package of the app: the entry point, that package, and an export. */

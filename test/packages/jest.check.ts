@@ -46,13 +46,15 @@ const BODY = `
   })
 `
 const REQUIRED = `
-  const { createLimiter, manualClock } = require("@sluice/core")
+  const { createLimiter } = require("@sluice/core")
+  const { manualClock } = require("@sluice/core/testing")
   const { fileRules } = require("@sluice/rules")
   const { rateLimit } = require("@sluice/express")
   const express = require("express")
   ${BODY}`
 const IMPORTED = `
-  import { createLimiter, manualClock } from "@sluice/core"
+  import { createLimiter } from "@sluice/core"
+  import { manualClock } from "@sluice/core/testing"
   import { fileRules } from "@sluice/rules"
   import { rateLimit } from "@sluice/express"
   import express from "express"

@@ -1,7 +1,7 @@
 import { vi } from "vitest"
 import type { Holding } from "../../packages/core/src/decision/permits/holding.ts"
 import { Ledger } from "../../packages/core/src/decision/permits/ledger.ts"
-import type { ManualClock } from "../../packages/core/src/ground/clock.ts"
+import type { ManualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { isNotApplied } from "../../packages/core/src/stores/store-error.ts"
 import { PART_MS, Server } from "./server.ts"

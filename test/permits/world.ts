@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises"
-import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import { StoreUnavailableError } from "../../packages/core/src/ground/errors.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Refund } from "../../packages/core/src/stores/store.ts"
 import { PART_MS, type Server } from "./server.ts"
 

@@ -1,6 +1,7 @@
 import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
-import { type Clock, createLimiter, manualClock, type Store } from "@sluice/core"
+import { type Clock, createLimiter, type Store } from "@sluice/core"
 import { transactionalStore } from "@sluice/core/stores"
+import { manualClock } from "@sluice/core/testing"
 import { Pool } from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { postgresCounters } from "../../examples/src/postgres/store.ts"

@@ -2,7 +2,7 @@ import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } fr
 import type { RateRule } from "@sluice/core/adapters"
 import { redisStore } from "@sluice/redis"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../packages/core/src/ground/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import { clusterForTests } from "./cluster-for-tests.ts"
 import { compactStore } from "./compact-store.ts"
 import type { OpenedClient } from "./open-client.ts"

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { beforeAll, describe, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, Counted, Refund, StoreResult } from "../../packages/core/src/stores/store.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"

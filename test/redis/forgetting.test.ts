@@ -1,6 +1,6 @@
 import { type ExpiringStore, storeExpiryContract } from "@sluice/contracts"
 import { FORGETTABLE } from "../../packages/contracts/src/store-expiry-contract.ts"
-import { manualClock } from "../../packages/core/src/ground/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"
 import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { runContract } from "../contracts/run-contract.ts"

@@ -9,7 +9,7 @@ import {
   PERMITS,
   SLIDING,
 } from "../../packages/contracts/src/store/asking.ts"
-import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../packages/core/src/ground/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"

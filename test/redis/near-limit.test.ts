@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { expect, it, onTestFinished } from "vitest"
-import { manualClock } from "../../packages/core/src/ground/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"

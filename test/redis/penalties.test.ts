@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Decision } from "../../packages/core/src/decision/decision.ts"
-import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import type { Limiter } from "../../packages/core/src/limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../packages/core/src/limiter/options/options.ts"

@@ -1,7 +1,7 @@
 import { memoryStore } from "@sluice/core"
 import { beforeEach, describe, expect, it } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
-import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Store } from "../../packages/core/src/stores/store.ts"
 import { keyNamer } from "../../packages/redis/src/key.ts"

@@ -1,6 +1,6 @@
 import { redisStore } from "@sluice/redis"
 import { expect, it } from "vitest"
-import { manualClock } from "../../packages/core/src/ground/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/manual-clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 

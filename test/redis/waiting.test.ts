@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
-import { createLimiter, type Limiter, manualClock } from "@sluice/core"
+import { createLimiter, type Limiter } from "@sluice/core"
 import type { RateRule } from "@sluice/core/adapters"
+import { manualClock } from "@sluice/core/testing"
 import { redisStore } from "@sluice/redis"
 import { afterAll, describe, expect, it } from "vitest"
 import { KINDS_OF_RULE } from "../../packages/core/src/limiter/rule-set/testing/kinds-of-rule.ts"

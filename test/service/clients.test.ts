@@ -1,4 +1,5 @@
-import { manualClock, memoryStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"

@@ -1,4 +1,5 @@
-import { manualClock, memoryStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import type { Block } from "../docs/blocks.ts"

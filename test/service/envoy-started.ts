@@ -1,4 +1,5 @@
-import { type ManualClock, manualClock, memoryStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import type { DecisionServiceParts } from "@sluice/service"
 import { expect, onTestFinished } from "vitest"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"

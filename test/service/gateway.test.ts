@@ -1,4 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import type { FastifyInstance, FastifyRequest } from "fastify"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type DecisionClient, openDecisionClient } from "../../examples/src/gateway/decision-client.ts"

@@ -1,4 +1,5 @@
-import { manualClock, memoryStore } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type Answered, DOORS, type Door } from "./door-clients.ts"

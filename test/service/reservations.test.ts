@@ -1,4 +1,5 @@
-import { type Limiter, manualClock, memoryStore, type Store } from "@sluice/core"
+import { type Limiter, memoryStore, type Store } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { rulesInMemory } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { status } from "@grpc/grpc-js"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"

@@ -1,13 +1,6 @@
-import {
-  createLimiter,
-  type Decision,
-  type Limiter,
-  type ManualClock,
-  manualClock,
-  memoryStore,
-  type Store,
-} from "@sluice/core"
+import { createLimiter, type Decision, type Limiter, memoryStore, type Store } from "@sluice/core"
 import type { RateRule } from "@sluice/core/adapters"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe } from "vitest"
 import type { RedisCommands } from "../../packages/redis/src/commands.ts"

@@ -1,5 +1,6 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { dynamoDBRules } from "@sluice/dynamodb"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { type Item, itemOf, makeTable, putItem } from "../dynamodb/tables.ts"

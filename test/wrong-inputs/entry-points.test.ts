@@ -12,6 +12,7 @@ import * as kit from "@sluice/core/kit"
 import * as replay from "@sluice/core/replay"
 import * as coreRules from "@sluice/core/rules"
 import * as stores from "@sluice/core/stores"
+import * as testing from "@sluice/core/testing"
 import * as dynamodb from "@sluice/dynamodb"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
@@ -129,7 +130,6 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
         memoryStore: [oddFor(["maxKeys", "clock"])],
         withoutCredentials: BY_TYPES,
-        manualClock: [anyOdd],
         exposedHeaders: [anyOdd],
         decisionOn: [anyOdd],
         explainDecision: [oddFor(["allowed", "checks", "shadowed", "refusal"]), oddFor(["atMs"])],
@@ -290,6 +290,13 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             rules: [RULE],
           }),
         ],
+      },
+    ],
+    "@sluice/core/testing": [
+      testing,
+      {
+        manualClock: [anyOdd],
+        expectLimited: "rejects with what the request throws; expect-limited.test.ts has wrong arguments",
       },
     ],
     "@sluice/recording": [
@@ -461,7 +468,7 @@ const limiter = () =>
     onMissing: "shared",
     match: { path: "/*rest", fields: { "header:y": ["1"] } },
     trustedProxies: 1,
-    clock: core.manualClock(),
+    clock: testing.manualClock(),
   })
 const FACTS = [
   "method",
@@ -546,9 +553,9 @@ const PACED = {
   close: [anyOdd],
 } satisfies Record<MethodsOf<paced.PacedFetch>, Args>
 
-/** `wait` ends when the test advances the clock. */
-const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd] } satisfies Record<
-  Exclude<MethodsOf<core.ManualClock>, "wait">,
+/** `wait` ends when the test advances the clock, and only limiters call `onReset`. */
+const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd], resetAll: [] } satisfies Record<
+  Exclude<MethodsOf<testing.ManualClock>, "wait" | "onReset">,
   Args
 >
 
@@ -623,7 +630,7 @@ describe.each([
   ["a limiter", limiter, LIMITER],
   ["a rule book", () => rules.createRuleBook({ source: rules.staticRules([]), logger: QUIET }), BOOK],
   ["a registry", () => registry, REGISTRY],
-  ["a manual clock", () => core.manualClock(), CLOCK],
+  ["a manual clock", () => testing.manualClock(), CLOCK],
   ["a paced fetch", () => paced.paced(async () => new Response("ok")), PACED],
 ] as const)("a wrong argument to a method of %s causes an error with a code", (_name, make, methods) => {
   it.each(Object.entries(methods as Record<string, Args>))("in %s", (name, args) =>

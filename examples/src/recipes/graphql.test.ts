@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { buildSchema, type GraphQLSchema } from "graphql"
 import { createHandler } from "graphql-http/lib/use/http"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -23,7 +23,7 @@ const clock = manualClock()
 let server: Served
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   const handler = createHandler({
     ...{ schema, rootValue, execute: createExecute({ clock, trustedProxies: ["loopback"] }) },
     context: ({ raw: { headers, socket } }) => ({ headers, remoteAddress: socket.remoteAddress }),

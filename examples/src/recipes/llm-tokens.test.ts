@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { createApp } from "./llm-tokens.ts"
@@ -24,7 +24,7 @@ const USED_250: Step = { data: { choices: [], usage: { total_tokens: 250 } } }
 const TEXT: Step = { data: { choices: [{ delta: { content: "Hello" } }], usage: null } }
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   status = 200
   begun = 0
   aborted = 0

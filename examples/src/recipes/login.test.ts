@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { createApp } from "./login.ts"
@@ -10,7 +10,7 @@ let gate: Promise<void>
 let server: Served
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   checked = []
   gate = Promise.resolve()
   const app = createApp(

@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { createProcessor } from "./queue-worker.ts"
 
@@ -35,7 +35,7 @@ async function work({ signal }: AbortController): Promise<void> {
 }
 
 beforeEach(() => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   stop = new AbortController()
   queue = []
   deferred = []

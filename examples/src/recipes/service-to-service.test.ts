@@ -1,4 +1,5 @@
-import { manualClock, RateLimitExceededError } from "@sluice/core"
+import { RateLimitExceededError } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { beforeEach, describe, expect, it } from "vitest"
 import { limitInventory } from "./service-to-service.ts"
 
@@ -7,7 +8,7 @@ let reached: string[]
 let stockOf: ReturnType<typeof limitInventory>
 
 beforeEach(() => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   reached = []
   stockOf = limitInventory(
     async (item) => {

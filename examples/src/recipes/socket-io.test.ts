@@ -1,6 +1,6 @@
 import { createServer, type Server as HttpServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { Server } from "socket.io"
 import { io as connect, type Socket } from "socket.io-client"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -13,7 +13,7 @@ let received: string[]
 let opened: Socket[]
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   received = []
   opened = []
   http = createServer()

@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { createTRPCClient, httpBatchLink, type TRPCClient } from "@trpc/client"
 import { createHTTPServer } from "@trpc/server/adapters/standalone"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -25,7 +25,7 @@ type Router = ReturnType<typeof createRouter>
 let server: ReturnType<typeof createHTTPServer>
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   isDown = false
   ran = 0
   retryAfter = []

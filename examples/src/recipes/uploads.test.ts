@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { request } from "node:http"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import type { RequestHandler } from "express"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
@@ -17,7 +17,7 @@ const save: RequestHandler = async (req, res) => {
 }
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   saved = 0
   server = await serve(createApp(save, { clock }))
 })

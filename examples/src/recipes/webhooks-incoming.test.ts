@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { createApp } from "./webhooks-incoming.ts"
@@ -12,7 +12,7 @@ let isDown: boolean
 let server: Served
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   handled = []
   isDown = false
   const app = createApp(

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { createDelivery } from "./webhooks-outgoing.ts"
@@ -21,7 +21,7 @@ const receive: RequestListener = async (request, response) => {
 }
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   received = []
   pauseSeconds = undefined
   endpoint = await serve(receive)

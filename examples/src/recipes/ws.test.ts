@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { WebSocket } from "ws"
 import { serve } from "./ws.ts"
@@ -12,7 +12,7 @@ let received: string[]
 let opened: WebSocket[]
 
 beforeEach(async () => {
-  clock.set(Date.UTC(2024, 0, 1))
+  clock.resetAll()
   received = []
   opened = []
   http = createServer()

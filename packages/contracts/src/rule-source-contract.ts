@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises"
-import { createLimiter, manualClock, RuleSourceError } from "@sluice/core"
+import { createLimiter, RuleSourceError } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import {
   type FoundRules,
   formatRuleDocument,

@@ -1,4 +1,5 @@
-import { type ManualClock, manualClock, type Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 import { adversity } from "./store/adversity.ts"
 import { agreement } from "./store/agreement.ts"

@@ -1,5 +1,6 @@
-import type { ManualClock, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import type { CounterKey, Policy } from "@sluice/core/stores"
+import type { ManualClock } from "@sluice/core/testing"
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 import {

@@ -21,7 +21,7 @@ export {
 } from "./decision/describe-decision.ts"
 export type { Reservation } from "./decision/reservation.ts"
 export type { Rejection, RejectionAnswer } from "./ground/answer.ts"
-export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
+export type { Clock } from "./ground/clock.ts"
 export { withoutCredentials } from "./ground/credentials.ts"
 export {
   ClosedError,

@@ -6,12 +6,12 @@ import {
   InvalidOptionError,
   type Limiter,
   type LimiterOptions,
-  manualClock,
   memoryStore,
   type RejectionAnswer,
   type RequestFacts,
   type Store,
 } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import express, { type Express, type Request, type RequestHandler, type Response, Router } from "express"
 import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
 import { laterStore } from "../../core/src/stores/testing/later-store.ts"

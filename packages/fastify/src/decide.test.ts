@@ -1,4 +1,5 @@
-import { manualClock, memoryStore, type Store } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import fastify, { type FastifyReply } from "fastify"
 import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import fastify from "fastify"
 import { expect, it } from "vitest"
 import { rateLimit } from "./index.ts"

@@ -1,5 +1,6 @@
 import { type AddressInfo, connect } from "node:net"
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { liveRules, type RuleSource } from "@sluice/rules"
 import fastify, { type FastifyInstance, type FastifyRequest, type InjectOptions } from "fastify"
 import { describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import fastify, { type FastifyInstance } from "fastify"
 import { describe, expect, it } from "vitest"
 import { type RateLimitOptions, rateLimit } from "./index.ts"

@@ -1,4 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from "fastify"
 import { describe, expect, it } from "vitest"
 import { type RateLimitOptions, RefusalError, rateLimit } from "./index.ts"

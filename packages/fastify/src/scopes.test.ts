@@ -1,4 +1,5 @@
-import { createLimiter, manualClock, memoryStore } from "@sluice/core"
+import { createLimiter, memoryStore } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
 import * as module from "./index.ts"

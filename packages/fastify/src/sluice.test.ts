@@ -1,4 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import fastify, { type FastifyInstance, type FastifyRequest, type InjectOptions } from "fastify"
 import { describe, expect, it } from "vitest"
 import { type HookName, rateLimit } from "./index.ts"

@@ -1,4 +1,5 @@
-import { createLimiter, manualClock, type Rule } from "@sluice/core"
+import { createLimiter, type Rule } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { liveRules, type RuleSource } from "@sluice/rules"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { afterEach, describe, expect, it } from "vitest"

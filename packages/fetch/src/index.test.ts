@@ -1,10 +1,5 @@
-import {
-  createLimiter,
-  InvalidOptionError,
-  manualClock,
-  memoryStore,
-  type RejectionAnswer,
-} from "@sluice/core"
+import { createLimiter, InvalidOptionError, memoryStore, type RejectionAnswer } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { contextOf, fromProxies, type RateLimit, type RateLimitOptions, rateLimit } from "./index.ts"
 

@@ -1,4 +1,5 @@
-import { createLimiter, manualClock } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { rateLimit } from "./index.ts"
 

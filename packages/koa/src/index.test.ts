@@ -6,10 +6,10 @@ import {
   InvalidOptionError,
   type Limiter,
   type LimiterOptions,
-  manualClock,
   type OnRejected,
   type RequestFacts,
 } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import Koa, { type Context, type Middleware } from "koa"
 import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
 import { rateLimit } from "./index.ts"

@@ -18,7 +18,8 @@ import {
 import { APP_FILTER, ExternalContextCreator, NestFactory } from "@nestjs/core"
 import { ExpressAdapter } from "@nestjs/platform-express"
 import { FastifyAdapter } from "@nestjs/platform-fastify"
-import { createLimiter, InvalidOptionError, type Limiter, type ManualClock, manualClock } from "@sluice/core"
+import { createLimiter, InvalidOptionError, type Limiter } from "@sluice/core"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import supertest from "supertest"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import {

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, InvalidOptionError, type LimiterOptions, manualClock } from "@sluice/core"
+import { createLimiter, InvalidOptionError, type LimiterOptions } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import type { RecordOptions } from "./options.ts"
 import { recordDecisions } from "./record-decisions.ts"

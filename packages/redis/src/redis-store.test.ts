@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { ClosedError, manualClock, StoreUnavailableError } from "@sluice/core"
+import { ClosedError, StoreUnavailableError } from "@sluice/core"
 import type { MaybePromise } from "@sluice/core/kit"
 import {
   type Check,
@@ -10,6 +10,7 @@ import {
   type StoreEvent,
   type StoreResult,
 } from "@sluice/core/stores"
+import { manualClock } from "@sluice/core/testing"
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import { takeEach } from "../../core/src/stores/testing/take-each.ts"
 import type { RedisCommands } from "./commands.ts"

@@ -1,11 +1,6 @@
-import {
-  type ManualClock,
-  type MemoryStore,
-  manualClock,
-  memoryStore,
-  StoreUnavailableError,
-} from "@sluice/core"
+import { type MemoryStore, memoryStore, StoreUnavailableError } from "@sluice/core"
 import type { Check, Policy, Refund, StoreResult } from "@sluice/core/stores"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { takeInTurn } from "./take-in-turn.ts"

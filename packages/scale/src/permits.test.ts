@@ -1,5 +1,6 @@
-import { manualClock, memoryStore, type Store } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
 import { type CounterState, type Policy, releases, type StoreResult } from "@sluice/core/stores"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../core/src/stores/testing/methods-of.ts"
 import { leasedStore } from "./leased/leased-store.ts"

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, type Decision, type ManualClock } from "@sluice/core"
+import { createLimiter, type Decision } from "@sluice/core"
+import type { ManualClock } from "@sluice/core/testing"
 import { describe, expect } from "vitest"
 import { askAndHangUp, type Response } from "./ask.ts"
 import type { Options } from "./plan.ts"

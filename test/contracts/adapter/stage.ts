@@ -1,4 +1,5 @@
-import type { Decision, Logger, ManualClock } from "@sluice/core"
+import type { Decision, Logger } from "@sluice/core"
+import type { ManualClock } from "@sluice/core/testing"
 import { expect } from "vitest"
 import { type Ask, ask, askExactly, type Bytes, type Response } from "./ask.ts"
 import type { AdapterUnderTest, AppPlan, Options, RoutePlan } from "./plan.ts"

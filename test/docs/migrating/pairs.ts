@@ -1,5 +1,5 @@
 import type { RequestListener } from "node:http"
-import { type ManualClock, manualClock } from "@sluice/core"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { type Ask, ask, type Response } from "../../contracts/adapter/ask.ts"
 import { listen } from "../../contracts/adapter/listen.ts"
@@ -33,9 +33,10 @@ export function commonClock(): ManualClock {
   onTestFinished(() => void vi.useRealTimers())
   return {
     ...clock,
-    advance(ms) {
-      clock.advance(ms)
-      vi.advanceTimersByTime(ms)
+    advance(duration) {
+      const beforeMs = clock.now()
+      clock.advance(duration)
+      vi.advanceTimersByTime(clock.now() - beforeMs)
     },
   }
 }

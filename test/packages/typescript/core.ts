@@ -3,11 +3,11 @@ import {
   type Decision,
   InvalidOptionError,
   type Limiter,
-  manualClock,
   RateLimitExceededError,
   type Rule,
 } from "@sluice/core"
 import { createGuard, type Guard } from "@sluice/core/adapters"
+import { manualClock } from "@sluice/core/testing"
 import { fileRules, type LiveSource, parseRuleDocument } from "@sluice/rules"
 
 interface Job {

@@ -1,5 +1,6 @@
-import { type ManualClock, manualClock, type Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import type { Check, CounterState, Policy, StoreResult } from "@sluice/core/stores"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { expect } from "expect"
 import fc from "fast-check"
 import { type Trace, traces } from "../traces.ts"

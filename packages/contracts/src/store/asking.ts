@@ -1,4 +1,4 @@
-import type { ManualClock, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import {
   algorithmOf,
   type Check,
@@ -8,6 +8,7 @@ import {
   peekStore,
   type StoreResult,
 } from "@sluice/core/stores"
+import type { ManualClock } from "@sluice/core/testing"
 import { expect } from "expect"
 
 /** Collects the behaviors of a store. */

@@ -1,5 +1,6 @@
-import type { ManualClock, Store } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import type { CounterState, Policy } from "@sluice/core/stores"
+import type { ManualClock } from "@sluice/core/testing"
 import { expect } from "expect"
 import {
   check,

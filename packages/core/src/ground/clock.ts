@@ -1,6 +1,4 @@
 import hooks from "node:perf_hooks"
-import { inspect } from "node:util"
-import { InvalidOptionError } from "./errors.ts"
 
 /**
  * The source of time. In an app, this is the steady time of the process. In a test, this is a clock that the test
@@ -11,6 +9,11 @@ export interface Clock {
   now(): number
   /** Resolves after `ms` milliseconds, or rejects when the signal is aborted. Default: a timer. */
   readonly wait?: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined
+  /**
+   * Calls the listener when a test forgets everything that was counted on this clock. Returns the function that removes
+   * the listener. Only `manualClock` in `@sluice/core/testing` needs this.
+   */
+  readonly onReset?: ((listener: () => void) => () => void) | undefined
 }
 
 /**
@@ -18,19 +21,6 @@ export interface Clock {
  * returns a later time probably does not count milliseconds.
  */
 export const LATEST_MS: number = 0xffff_ffff * 1000
-
-/** A clock for tests and replays. Its time changes only when the test moves the clock. */
-export interface ManualClock extends Clock {
-  /** Resolves when the clock has moved by `ms` milliseconds, or rejects when the signal is aborted. */
-  wait(ms: number, signal?: AbortSignal): Promise<void>
-  /**
-   * Moves the clock by `ms` milliseconds. A negative value moves it back. Throws {@link InvalidOptionError} for
-   * Infinity.
-   */
-  advance(ms: number): void
-  /** Moves the clock to an instant, in epoch milliseconds. */
-  set(epochMs: number): void
-}
 
 const startedAtMs = hooks.performance.timeOrigin
 
@@ -66,77 +56,6 @@ function fakedTime(): number {
 /** True for epoch milliseconds at which every store can count. */
 export function isCountable(nowMs: unknown): nowMs is number {
   return typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS
-}
-
-/**
- * Creates a clock for tests. Its time changes only when the test moves the clock. The clock starts at `epochMs`, by
- * default 2024-01-01T00:00:00Z. Windows of all usual lengths up to a day start at this default.
- * @example
- * ```ts
- * import { createLimiter, manualClock } from "@sluice/core"
- *
- * const clock = manualClock()
- * const limiter = createLimiter({ limit: 1, window: "1 minute", clock })
- * const request = { remoteAddress: "192.0.2.7" }
- *
- * await limiter.decide(request) // allowed: true
- * const refused = await limiter.decide(request) // allowed: false, retryAfterMs: 60001
- * clock.advance(refused.retryAfterMs)
- * await limiter.decide(request) // allowed: true
- * ```
- * @throws {@link InvalidOptionError} if a time is not a finite number
- */
-export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
-  let nowMs = requireFinite(epochMs, "epochMs", "a time")
-  const sleepers = new Set<Sleeper>()
-  const moveTo = (to: number): void => {
-    nowMs = to
-    for (const sleeper of [...sleepers]) {
-      if (sleeper.dueMs > nowMs) continue
-      sleepers.delete(sleeper)
-      sleeper.wake()
-    }
-  }
-  return {
-    now: () => nowMs,
-    async wait(ms, signal) {
-      signal?.throwIfAborted()
-      await new Promise<void>((resolve, reject) => {
-        const abort = (): void => {
-          sleepers.delete(sleeper)
-          reject(signal?.reason)
-        }
-        const wake = (): void => {
-          signal?.removeEventListener("abort", abort)
-          resolve()
-        }
-        const sleeper: Sleeper = { dueMs: nowMs + ms, wake }
-        sleepers.add(sleeper)
-        signal?.addEventListener("abort", abort, { once: true })
-      })
-    },
-    advance(ms) {
-      moveTo(nowMs + requireFinite(ms, "ms", "a duration"))
-    },
-    set(toMs) {
-      moveTo(requireFinite(toMs, "epochMs", "a time"))
-    },
-  }
-}
-
-/**
- * Throws for NaN and Infinity. With such a clock, the store would fail and every request in the test would be admitted.
- */
-function requireFinite(value: number, path: string, noun: string): number {
-  if (Number.isFinite(value)) return value
-  const accepted =
-    "a finite number of milliseconds; a retryAfterMs of Infinity means that waiting does not help"
-  throw new InvalidOptionError([{ path, message: `${inspect(value)} is not ${noun}`, accepted }])
-}
-
-interface Sleeper {
-  readonly dueMs: number
-  wake(): void
 }
 
 /** Returns the clock's time, or the steady clock's time if the clock throws or returns an invalid time. */

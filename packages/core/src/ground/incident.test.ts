@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { type Clock, manualClock } from "./clock.ts"
+import type { Clock } from "./clock.ts"
 import { Incident, type IncidentLine } from "./incident.ts"
+import { manualClock } from "./manual-clock.ts"
 import type { Warner } from "./warnings.ts"
 
 const MINUTE_MS = 60_000

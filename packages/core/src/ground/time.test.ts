@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Clock, manualClock } from "./clock.ts"
+import type { Clock } from "./clock.ts"
+import { manualClock } from "./manual-clock.ts"
 import { countHeldTimers } from "./testing/held-timers.ts"
 import {
   after,

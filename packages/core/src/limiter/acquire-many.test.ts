@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { createLimiter } from "./create-limiter.ts"
 

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
 import type { InvalidOptionError } from "../ground/errors.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import type { RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"

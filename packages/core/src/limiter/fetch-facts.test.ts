@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 

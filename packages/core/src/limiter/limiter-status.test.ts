@@ -1,7 +1,7 @@
 import { inspect } from "node:util"
 import { liveRules } from "@sluice/rules"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store, StoreResult } from "../stores/store.ts"

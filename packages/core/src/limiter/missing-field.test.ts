@@ -1,6 +1,6 @@
 import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { StorableRule } from "../rules/rule.ts"
 import { createLimiter } from "./create-limiter.ts"

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

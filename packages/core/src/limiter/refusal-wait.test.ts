@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest"
 import { slidingWindow } from "../algorithms/sliding-window.ts"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"

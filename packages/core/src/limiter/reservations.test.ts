@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
+import { type ManualClock, manualClock } from "../ground/manual-clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../decision/decision.ts"
-import { manualClock } from "../ground/clock.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import { createLimiter } from "../limiter/create-limiter.ts"
 import { fillRule } from "../rules/parsing/fill-rule.ts"
 import type { RateRule, Rule } from "../rules/rule.ts"

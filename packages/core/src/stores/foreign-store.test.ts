@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../ground/errors.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import { foreignStore } from "./foreign-store.ts"
 import { memoryStore } from "./memory/memory-store.ts"
 import type { Refund, Store, StoreEvent } from "./store.ts"

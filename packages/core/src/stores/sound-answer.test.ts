@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
+import { manualClock } from "../ground/manual-clock.ts"
 import { PERMITS } from "../ground/policy.ts"
 import { memoryStore } from "./memory/memory-store.ts"
 import { soundReading, soundResult } from "./sound-answer.ts"

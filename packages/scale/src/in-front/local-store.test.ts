@@ -1,5 +1,6 @@
-import { type Clock, manualClock, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import { type Clock, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
 import type { Policy, Refund, StoreEvent, StoreResult } from "@sluice/core/stores"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { leasedStore } from "../leased/leased-store.ts"
 import { mirroredStore } from "../mirrored/mirrored-store.ts"

@@ -1,4 +1,4 @@
-import { manualClock, memoryStore, StoreUnavailableError } from "@sluice/core"
+import { memoryStore, StoreUnavailableError } from "@sluice/core"
 import {
   type Check,
   type Policy,
@@ -7,6 +7,7 @@ import {
   type StoreEvent,
   type StoreResult,
 } from "@sluice/core/stores"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
 import { check, type Fault, rejecting, SERVICE, settle } from "../testing/shared-memory.ts"

@@ -1,11 +1,5 @@
-import {
-  createLimiter,
-  type Limiter,
-  manualClock,
-  memoryStore,
-  type Store,
-  StoreUnavailableError,
-} from "@sluice/core"
+import { createLimiter, type Limiter, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { leasedStore } from "./leased-store.ts"
 

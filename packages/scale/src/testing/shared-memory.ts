@@ -1,5 +1,6 @@
-import { type ManualClock, manualClock, memoryStore, type Store } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
 import type { Check, CounterKey, Policy, Refund } from "@sluice/core/stores"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 
 /** A rule of the whole service, with a limit of 16,000 a minute. */
 export const SERVICE: Policy = {

@@ -1,4 +1,5 @@
-import { createLimiter, manualClock, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import { createLimiter, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
 import { writeBackStore } from "./write-back-store.ts"
 

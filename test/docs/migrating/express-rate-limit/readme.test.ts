@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import express from "express"
 import { describe, expect, it } from "vitest"
 import type { Response } from "../../../contracts/adapter/ask.ts"

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module"
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type RateLimitOptions, rateLimit as sluice } from "@sluice/koa"
 import type { Redis } from "ioredis"
 import Koa, { type Middleware } from "koa"

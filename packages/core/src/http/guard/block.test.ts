@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
+import { type ManualClock, manualClock } from "../../ground/manual-clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { LimiterSettings } from "../../limiter/options/options.ts"
 import { addressGroup } from "../../request/client-group.ts"

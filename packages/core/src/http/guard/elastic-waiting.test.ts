@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { RateLimitExceededError } from "../../decision/decision.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { AcquireOptions } from "../../limiter/interface/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { type LoadedRules, liveRules, type RuleSource } from "@sluice/rules"
 import { expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { createGuard } from "./create-guard.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { RateRule } from "../../rules/rule.ts"
 import { createGuard } from "./create-guard.ts"
 

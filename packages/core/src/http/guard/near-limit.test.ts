@@ -1,6 +1,6 @@
 import { liveRules } from "@sluice/rules"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter } from "../../limiter/interface/limiter.ts"
 import type { RequestFacts } from "../../request/request.ts"

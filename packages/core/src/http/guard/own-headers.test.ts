@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { HeadersOption } from "../../limiter/options/header-formats.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Throttle } from "../../rules/throttle.ts"
 import { createGuard } from "./create-guard.ts"

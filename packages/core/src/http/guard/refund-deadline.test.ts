@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { Warning } from "../../ground/warnings.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { LimiterSettings } from "../../limiter/options/options.ts"

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard, GuardOptions } from "./guard.ts"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { KINDS_OF_RULE } from "../../limiter/rule-set/testing/kinds-of-rule.ts"

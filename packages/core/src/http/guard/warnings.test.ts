@@ -1,6 +1,6 @@
 import { liveRules, type RuleSource } from "@sluice/rules"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createWarner, type Logger, type WarningCode } from "../../ground/warnings.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createWarner } from "../../ground/warnings.ts"
 import { Callback } from "./callback.ts"
 import { CallbackResults } from "./callback-results.ts"

@@ -2,9 +2,11 @@ import { BlockWatch } from "../../decision/block-watch.ts"
 import { Decider } from "../../decision/decider.ts"
 import { ClosedError, textOf } from "../../ground/errors.ts"
 import { SafeEvents } from "../../ground/events.ts"
+import { mustBe, requireValue } from "../../ground/option-checks.ts"
 import { createWarner, type Warner } from "../../ground/warnings.ts"
 import { FactsReaders } from "../../request/facts-readers.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
+import type { MemoryStore } from "../../stores/memory/memory-store.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import { ClientReports } from "../events/client-reports.ts"
 import { StoreReports } from "../events/store-reports.ts"
@@ -14,6 +16,12 @@ import type { RulesListener } from "../rule-set/limiter-reader.ts"
 import { createRuleContext, type RuleContext } from "../rule-set/rule-context.ts"
 import { blocksOf } from "../rule-set/rule-counters.ts"
 import { WaitingRoom } from "../waiting/waiting-room.ts"
+
+const IN_MEMORY = mustBe(
+  "a store that resetAll() of a clock can empty",
+  "memoryStore() in tests, or a store with another prefix or table for each test",
+  (store) => typeof (store as Partial<MemoryStore>).resetAll === "function",
+)
 
 /**
  * The state that a limiter shares with the limiters of its routes. Parts that only some rules or calls need are created
@@ -28,6 +36,8 @@ export class LimiterState<Request> implements RulesListener {
   readonly factsReaders: FactsReaders
   readonly #options: ParsedOptions
   readonly #reports: StoreReports<Request>
+  /** Stops following the resets of a test's clock. */
+  readonly #endResets: (() => void) | undefined
   #waitingRoom: WaitingRoom | undefined
   #clientReports: ClientReports<Request> | undefined
   isClosed = false
@@ -51,6 +61,7 @@ export class LimiterState<Request> implements RulesListener {
     // Other processes may already have blocked clients in a shared store.
     if (store.isShared === true) this.blockWatch()
     this.factsReaders = new FactsReaders(takesAnything(options))
+    this.#endResets = options.enabled ? clock.onReset?.(() => this.#resetAll()) : undefined
   }
 
   /** Number of undecided requests in the waiting room. */
@@ -107,9 +118,22 @@ export class LimiterState<Request> implements RulesListener {
     this.decider.ledger.close()
   }
 
-  /** Unsubscribes from the store, which may outlive the limiter, and logs the losses that have not been logged yet. */
+  /**
+   * Unsubscribes from the store and the clock, which may outlive the limiter, and logs the losses that have not been
+   * logged yet.
+   */
   endReports(): void {
+    this.#endResets?.()
     this.#reports.close()
+  }
+
+  /** Forgets everything that was counted. Throws if other processes may use the counters. */
+  #resetAll(): void {
+    const { store } = this.#options
+    requireValue("store", store, IN_MEMORY)
+    const memory = store as MemoryStore
+    memory.resetAll()
+    this.#clientReports?.forget()
   }
 }
 

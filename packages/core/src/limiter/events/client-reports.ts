@@ -59,6 +59,11 @@ export class ClientReports<Request> {
     else this.#events.off("decision", this.#look)
   }
 
+  /** Forgets what was reported. */
+  forget(): void {
+    this.#reported = undefined
+  }
+
   readonly #look = (decision: Decision, request: Request, call: DecisionCall): void => {
     const { counters } = call
     if (!decision.allowed && this.#isFirstRefusal(decision, counters)) {

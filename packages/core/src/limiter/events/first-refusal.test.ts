@@ -1,7 +1,7 @@
 import { liveRules } from "@sluice/rules"
 import { describe, expect, it, vi } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
 import { RuleSourceError, StoreUnavailableError } from "../../ground/errors.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { RateRule, Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"

@@ -1,7 +1,7 @@
 import { type FileRulesOptions, fileRules } from "@sluice/rules"
 import { describe, expect, expectTypeOf, it } from "vitest"
 import type { HeaderLine } from "../../ground/answer.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"

@@ -28,7 +28,10 @@ const ANYTHING = v.optional(v.unknown())
 const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER
 
 const isClock = (value: unknown): boolean =>
-  hasMethods(value, "now") && ((value as Clock).wait === undefined || hasMethods(value, "wait"))
+  hasMethods(value, "now") &&
+  (["wait", "onReset"] as const).every(
+    (name) => (value as Clock)[name] === undefined || hasMethods(value, name),
+  )
 
 const isRedisUrl = (value: unknown): boolean =>
   (typeof value === "string" || value instanceof URL) && /^rediss?:/.test(String(value))
@@ -158,7 +161,10 @@ export const optionsShape: ObjectSchema = strict("the options", {
   clock: v.optional(
     v.custom(
       isClock,
-      says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"),
+      says(
+        "a clock",
+        "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock() of @sluice/core/testing",
+      ),
     ),
   ),
 })

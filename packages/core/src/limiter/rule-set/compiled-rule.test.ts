@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { RateRule, Rule } from "../../rules/rule.ts"

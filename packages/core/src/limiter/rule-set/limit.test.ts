@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { createWarner } from "../../ground/warnings.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { ParsedRule, RateRule } from "../../rules/rule.ts"

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { claimNames, releaseNames } from "./name-claims.ts"
 

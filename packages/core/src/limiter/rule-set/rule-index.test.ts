@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { atOnce } from "../../ground/slices.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import type { RequestFacts } from "../../request/request.ts"

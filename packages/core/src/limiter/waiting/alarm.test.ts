@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it, vi } from "vitest"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { ignore } from "../../ground/time.ts"
 import { callAt } from "./alarm.ts"
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import { deciderOver, ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
-import { manualClock } from "../../ground/clock.ts"
+import { manualClock } from "../../ground/manual-clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { longestRefusal, startAttempt } from "./attempt.ts"
 

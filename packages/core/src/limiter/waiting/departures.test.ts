@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
-import type { ManualClock } from "../../ground/clock.ts"
+import type { ManualClock } from "../../ground/manual-clock.ts"
 import { setUp } from "./testing/room.ts"
 
 const leaky = (name = "leaky", limit = 10): RuleCheck =>

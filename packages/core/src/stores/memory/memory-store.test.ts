@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../../algorithms/algorithm.ts"
-import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
+import { type ManualClock, manualClock } from "../../ground/manual-clock.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { peekStore } from "../peek-store.ts"
 import type { Check, EvictionEvent, StoreResult } from "../store.ts"

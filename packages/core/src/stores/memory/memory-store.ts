@@ -22,6 +22,8 @@ export interface MemoryStore extends Store {
   read(checks: readonly Check[]): StoreReading
   refund(refunds: readonly Refund[]): void
   reset(keys: readonly CounterKey[]): void
+  /** Deletes all counters, for tests. `resetAll` of a `manualClock` calls this method. */
+  resetAll(): void
   subscribe(listener: (event: EvictionEvent) => void): () => void
   close(): void
 }
@@ -51,6 +53,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 
 class InMemory implements MemoryStore {
   readonly isShared = false
+  readonly #maxKeys: number
   readonly #clock: Clock
   readonly #listeners = new StoreListeners<EvictionEvent>("the memory store")
   readonly #evictions = new Evictions()
@@ -59,8 +62,14 @@ class InMemory implements MemoryStore {
 
   constructor(maxKeys: number, clock: Clock) {
     makeStringsQuick()
+    this.#maxKeys = maxKeys
     this.#clock = clock
-    this.#table = new CounterTable(maxKeys, (emptyAfterMs, releaseAfterMs) =>
+    this.#start()
+  }
+
+  /** Starts with an empty table. */
+  #start(): void {
+    this.#table = new CounterTable(this.#maxKeys, (emptyAfterMs, releaseAfterMs) =>
       this.#evictions.add(emptyAfterMs, releaseAfterMs),
     )
     this.#counters = new Counters(this.#table, keyHasher(), { low: 0, high: 0 })
@@ -92,6 +101,11 @@ class InMemory implements MemoryStore {
 
   reset(keys: readonly CounterKey[]): void {
     this.#open().reset(keys)
+  }
+
+  resetAll(): void {
+    this.#open()
+    this.#start()
   }
 
   subscribe(listener: (event: EvictionEvent) => void): () => void {

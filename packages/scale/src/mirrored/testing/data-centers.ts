@@ -1,4 +1,4 @@
-import { type ManualClock, manualClock, memoryStore, type Store } from "@sluice/core"
+import { memoryStore, type Store } from "@sluice/core"
 import type {
   Check,
   CounterKey,
@@ -8,6 +8,7 @@ import type {
   StoreReading,
   StoreResult,
 } from "@sluice/core/stores"
+import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { methodsOf } from "../../../../core/src/stores/testing/methods-of.ts"
 import { mirroredStore } from "../mirrored-store.ts"
 import type { MirroredStoreOptions } from "../options.ts"
