@@ -38,6 +38,7 @@ const REDIS = [
   "clients",
   "forgetting",
   "cluster-refunds",
+  "redis-over-http",
 ]
 
 export const ROOMS: Readonly<Record<string, Room>> = {

@@ -13,11 +13,20 @@ import { findRuntime } from "./runtimes.ts"
 
 const [RECIPE] = blocksTestedBy("test/packages/workers.check.ts", "docs/start/fetch.md", 1)
 
-/** The recipe with a shorter limit, and a response that shows what the handler receives. */
-const IN_MEMORY = (RECIPE?.text ?? "")
+/** The recipe with a shorter limit, and a response that shows what the handler receives and the errors of some rules. */
+const IN_MEMORY = `const greeting = (env, ctx) => env.GREETING + typeof ctx.waitUntil
+const errorOf = (throttle) => {
+  try {
+    rateLimit({ limit: 9, window: "1 minute", name: "waiting", throttle, clientAddress: () => undefined })
+  } catch (error) {
+    return error.message
+  }
+}
+const errors = [errorOf({ kind: "elastic" }), errorOf({ kind: "queue" }), errorOf({ kind: "soft", percent: 50, queue: {} })]
+${RECIPE?.text ?? ""}`
   .replace("limit: 100", "limit: 2")
   .replace("1 minute", "1 second")
-  .replace('"hello"', "env.GREETING + typeof ctx.waitUntil")
+  .replace('"hello"', 'request.url.endsWith("/errors") ? errors.join("\\n") : greeting(env, ctx)')
 
 const [WITH_REDIS] = blocksTestedBy("test/packages/workers.check.ts", "docs/production/redis.md", 1)
 
@@ -81,6 +90,14 @@ describe("a Cloudflare Worker", () => {
     const seconds = Number(three.headers.get("retry-after"))
     await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
     expect((await ask(0, "192.0.2.1")).status).toBe(200)
+  })
+
+  it("rejects rules whose requests would wait for each other", async () => {
+    expect((await (await ask(0, "192.0.2.3", "errors")).text()).split("\n")).toEqual([
+      expect.stringContaining("throttle: is elastic without a signal"),
+      expect.stringContaining("throttle: holds requests in a line, which would hang in a Cloudflare Worker"),
+      expect.stringContaining("throttle: holds requests in a line"),
+    ])
   })
 
   it("logs warnings of the limiter", async () => {

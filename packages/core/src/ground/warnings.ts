@@ -1,4 +1,5 @@
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
+import { isWorker } from "./runtime.ts"
 
 /**
  * The code of a problem that the app should fix although requests are still served. A limiter or a rule book emits each
@@ -120,9 +121,8 @@ function log(
   cause: unknown,
 ): void {
   const emit = (): void => {
-    const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?: string } }
-    // Cloudflare Workers do not print process warnings.
-    if (navigator?.userAgent === "Cloudflare-Workers") console.warn(`[${code}] SluiceWarning: ${message}`)
+    // Workers do not print process warnings.
+    if (isWorker()) console.warn(`[${code}] SluiceWarning: ${message}`)
     else process.emitWarning(message, { type: "SluiceWarning", code })
   }
   if (logger === undefined) {

@@ -2,6 +2,7 @@ import { type Clock, soundTime, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { ignoreRejection } from "../../ground/maybe-promise.ts"
 import { type OnStoreFailure, PERMITS, REQUESTS } from "../../ground/policy.ts"
+import { isWorker } from "../../ground/runtime.ts"
 import { hasMethods, readShape } from "../../ground/shape.ts"
 import { classOf, locate, show, suggestion } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
@@ -127,8 +128,8 @@ export function parseInlineRule(
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
   const { problems, rule } = parseRule({ ...value, field, name }, "")
   if (rule === undefined) return { problems: inOurNames(problems, RULE_NAMES) }
-  const ofUnits = unitProblems(units, [rule], "")
-  return ofUnits.length > 0 ? { problems: ofUnits } : { rule, problems }
+  const unfit = fitProblems(units, [rule], "")
+  return unfit.length > 0 ? { problems: unfit } : { rule, problems }
 }
 
 type UnitOptions = Pick<ParsedOptions, "amountOf" | "unitNames">
@@ -149,6 +150,26 @@ function parseUnits({ cost, units }: LimiterOptions<unknown>, problems: Problem[
     amountOf: (unit) => (unit === REQUESTS ? (requests ?? cost ?? 1) : unit === PERMITS ? 1 : amountOf(unit)),
     unitNames: isListed ? [...new Set([REQUESTS, ...Object.keys(units)])] : undefined,
   }
+}
+
+/** Returns a problem for each rule in code that does not fit the options or the runtime. */
+function fitProblems(units: UnitOptions, rules: readonly ParsedRule[], place: string): Problem[] {
+  return [...unitProblems(units, rules, place), ...(isWorker() ? workerProblems(rules, place) : [])]
+}
+
+/** Returns a problem for each rule whose requests wait for each other's timers, because they would hang in a Worker. */
+function workerProblems(rules: readonly ParsedRule[], place: string): Problem[] {
+  return rules.flatMap(({ throttle }, index) => {
+    const path = place === "" ? "throttle" : `${place}[${index}].throttle`
+    if (throttle.kind === "elastic" && throttle.signal === undefined) {
+      const message = "is elastic without a signal, and a Cloudflare Worker cannot measure its load"
+      return [{ path, message, accepted: '{ kind: "elastic", signal: () => … }' }]
+    }
+    const line = throttle.kind === "queue" || throttle.kind === "hard" ? throttle : throttle.queue
+    if (line === undefined || !("maxWaiting" in line) || line.maxWaiting === 0) return []
+    const message = "holds requests in a line, which would hang in a Cloudflare Worker"
+    return [{ path, message, accepted: '"hard", or "soft" or "elastic" without a queue' }]
+  })
 }
 
 /**
@@ -212,7 +233,7 @@ function parseOptionRules(
     return { inline: undefined, rules: options.rules as LiveRules, untilLoaded, ...units }
   }
   const parsed = parseCodeRules(options.rules, "rules")
-  problems.push(...parsed.problems, ...unitProblems(units, parsed.rules, "rules"))
+  problems.push(...parsed.problems, ...fitProblems(units, parsed.rules, "rules"))
   return { inline: undefined, rules: parsed.rules, untilLoaded, ...units }
 }
 
@@ -226,7 +247,7 @@ function parseMissing(
 ): UntilLoaded {
   const { rules } = options
   const own = parseUntilLoaded(options, problems)
-  if (own !== undefined) problems.push(...unitProblems(units, own.defaultRules, "defaultRules"))
+  if (own !== undefined) problems.push(...fitProblems(units, own.defaultRules, "defaultRules"))
   // Rules of the wrong kind have been reported already.
   if (problems.some(({ path }) => path === "rules")) return ADMIT
   if (rules === undefined || Array.isArray(rules)) {
