@@ -30,7 +30,7 @@ const CORE: readonly Chapter[] = [
       "ground/exact-numbers.ts",
       "http/headers.ts",
     ],
-    first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule", "ClientAddressOptions"],
+    first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule"],
   },
   {
     title: "Decisions",
