@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { dynamoDBRegistry } from "@sluice/dynamodb"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { startDynamoDB } from "../servers/dynamodb.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { useFolder } from "./folder.ts"
 
 // Runs the commands of deploy/github/rules.yaml in a repository, with the built program and a local DynamoDB. Only the
@@ -22,12 +22,12 @@ interface Step {
   readonly uses?: string
 }
 
+let server: DynamoDBServer
 let env: NodeJS.ProcessEnv
 let registered: () => Promise<number | undefined>
 let registerElsewhere: (limit: number) => Promise<unknown>
 beforeAll(async () => {
-  const server = await startDynamoDB()
-  afterAll(() => server.stop())
+  server = await startDynamoDB()
   const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
   await registry.createTable()
   registered = async () => (await registry.get("shop"))?.rules[0]?.limit as number | undefined
@@ -57,6 +57,8 @@ beforeAll(async () => {
   git("init", "--quiet")
   git("commit", "--quiet", "--allow-empty", "--message", "Begin")
 })
+
+afterAll(() => server.stop())
 
 function program(name: string, script: string): void {
   chmodSync(file(`bin/${name}`, `#!/usr/bin/env bash\n${script}\n`), 0o755)

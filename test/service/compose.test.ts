@@ -120,9 +120,17 @@ describe("the services of deploy/compose, as processes", () => {
   let programs: readonly Program[]
   let nginx: RunningServer
   let monitor: RunningServer
+  /** Stops what has been started, also if a start failed. */
+  const stops: (() => Promise<unknown>)[] = []
+  afterAll(() => Promise.all(stops.map((stop) => stop())))
+  const untilEnd = async <T>(starting: Promise<T>, stop: (started: T) => Promise<unknown>): Promise<T> => {
+    const started = await starting
+    stops.push(() => stop(started))
+    return started
+  }
+  const remove = (server: RunningServer): Promise<void> => server.remove()
   beforeAll(async () => {
-    const store = await startRedis()
-    afterAll(() => store.stop())
+    const store = await untilEnd(startRedis(), (server) => server.stop())
     const env = {
       ...Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, withToken(value)])),
       REDIS_URL: `redis://${store.host}:${store.port}`,
@@ -135,13 +143,13 @@ describe("the services of deploy/compose, as processes", () => {
       Object.keys(instances).map(async () => `127.0.0.1:${await freePort()}`),
     )
     // Start Prometheus early, because it waits for 5 s before its first scrape.
-    ;[monitor, programs] = await Promise.all([
-      startPrometheus(operations),
-      Promise.all(operations.map((address) => startProgram(["--operations", address], env))),
+    ;[monitor, ...programs] = await Promise.all([
+      untilEnd(startPrometheus(operations), remove),
+      ...operations.map((address) =>
+        untilEnd(startProgram(["--operations", address], env), (program) => program.stop()),
+      ),
     ])
-    afterAll(() => Promise.all([monitor.remove(), ...programs.map((program) => program.stop())]))
-    nginx = await startNginx(programs)
-    afterAll(() => nginx.remove())
+    nginx = await untilEnd(startNginx(programs), remove)
   })
 
   const ask = (): Promise<Response> => fetch(`http://127.0.0.1:${nginx.port}/`)
