@@ -246,7 +246,8 @@ export const GROUPS: readonly Group[] = [
         title: "Redis",
         description:
           "Connect Redis: clients, timeouts, memory, permissions, Cluster, and the cache of refusals.",
-        words: "redis cluster valkey ioredis node-redis elasticache upstash sentinel acl memorydb tls",
+        words:
+          "redis cluster valkey glide iovalkey ioredis node-redis elasticache upstash sentinel acl memorydb tls",
       },
       {
         path: "production/redis-fails",

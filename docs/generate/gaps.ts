@@ -35,7 +35,13 @@ export function undocumented(project: ProjectReflection): string[] {
  * Types that describe the clients of other libraries. They need not be exported: a docstring beside them explains them,
  * and their members would not help a user.
  */
-const SHAPES = new Set(["IoredisLike", "IoredisClusterLike", "NodeRedisLike", "NodeRedisClusterLike"])
+const SHAPES = new Set([
+  "GlideLike",
+  "IoredisLike",
+  "IoredisClusterLike",
+  "NodeRedisLike",
+  "NodeRedisClusterLike",
+])
 
 /** Returns the types that signatures mention but no entry point exports, as `Guard.check: Hidden`. */
 export function unexported(project: ProjectReflection): string[] {

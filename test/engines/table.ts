@@ -3,7 +3,7 @@ import { basename } from "node:path"
 /** The groups of the test files in `test/redis`, by the beginning of their names. A file is in its first group. */
 const GROUPS: readonly (readonly [name: string, files: RegExp])[] = [
   ["contracts", /\.contract\./],
-  ["clients", /^(clients|guide|ioredis|shared-client|tls)/],
+  ["clients", /^(clients|glide|guide|ioredis|shared-client|tls)/],
   ["failover", /^(faults|sentinel)/],
   ["cluster", /^cluster/],
   ["leases", /^(leases|write-back)/],

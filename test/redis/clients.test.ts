@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
+import { GlideClusterClient, Logger } from "@valkey/valkey-glide"
 import { Cluster, Redis } from "ioredis"
 import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
+import { Cluster as ClusterOfValkey, Redis as RedisOfValkey } from "iovalkey"
 import { createClient, createCluster, RESP_TYPES } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -83,6 +85,7 @@ type MakeSingle = (port: number, options?: Options) => Made
 const SINGLE: readonly (readonly [string, MakeSingle])[] = [
   ["ioredis 6", (port, options = {}) => ioredis(new Redis(port, ioredisOptions(options)))],
   ["ioredis 5", (port, options = {}) => ioredis(new Redis5(port, ioredisOptions(options)))],
+  ["iovalkey", (port, options = {}) => ioredis(new RedisOfValkey(port, ioredisOptions(options)))],
   [
     "node-redis 6",
     (port, options = {}) => nodeRedis(createClient({ socket: socket(port), ...prefixed(options) })),
@@ -269,7 +272,24 @@ interface ClusterOptions extends Options {
   /** The "host:port" of each node, as the node itself announces it. */
   readonly map?: Record<string, Address>
 }
-type MakeCluster = (ports: readonly number[], options?: ClusterOptions) => Made
+type MakeCluster = (ports: readonly number[], options?: ClusterOptions) => Made | Promise<Made>
+
+/** Opens a cluster client of Valkey GLIDE, which is connected already when the app receives it. */
+async function glide(ports: readonly number[], { map }: ClusterOptions): Promise<Made> {
+  Logger.setLoggerConfig("off")
+  const addressResolver = (host: string, port: number): [string, number] => {
+    const to = map?.[`${host}:${port}`]
+    return to === undefined ? [host, port] : [to.host, to.port]
+  }
+  const client = await GlideClusterClient.createClient({
+    addresses: addresses(ports),
+    requestTimeout: 20_000,
+    ...(map === undefined ? {} : { addressResolver }),
+  })
+  closers.push(() => client.close())
+  const commands = commandsOf(client)
+  return { commands, connect: async () => commands.isReady("a") }
+}
 
 function ioredisClusterOptions({ map, keyPrefix, lazy = true }: ClusterOptions): object {
   return {
@@ -323,6 +343,8 @@ const CLUSTER: readonly (readonly [string, MakeCluster])[] = [
         }),
       ),
   ],
+  ["iovalkey", (ports, o = {}) => ioredis(new ClusterOfValkey(addresses(ports), ioredisClusterOptions(o)))],
+  ["Valkey GLIDE", (ports, o = {}) => glide(ports, o)],
 ]
 
 const KEYS = ["a", "b", "c", "{x}y", "{x}z", "é"]
@@ -367,7 +389,7 @@ describe("the commands object of a cluster client", () => {
   })
 
   it.each(CLUSTER)("runs scripts on the node that serves the key: %s", async (_, make) => {
-    const { commands, connect } = make(ports())
+    const { commands, connect } = await make(ports())
     await connect()
     for (const key of KEYS) {
       await until("it is connected to the node", () => commands.isReady(key))
@@ -392,17 +414,17 @@ describe("the commands object of a cluster client", () => {
   })
 
   it.each(CLUSTER.slice(0, 5))("is not ready before it is connected: %s", async (name, make) => {
-    const { commands, connect } = make(ports())
+    const { commands, connect } = await make(ports())
     expect(commands.isReady("a")).toBe(false)
     if (name.startsWith("node")) await connect()
     await until("it is connected", () => commands.isReady("a"))
   })
 
-  it.each(CLUSTER.filter(([name]) => name !== "node-redis 5"))(
+  it.each(CLUSTER.filter(([name]) => name !== "node-redis 5" && name !== "Valkey GLIDE"))(
     "includes the client's key prefix when it computes the slot: %s",
     async (_, make) => {
       // The prefix contains the hash tag, so all keys are in its slot.
-      const { commands, connect } = make(ports(), { keyPrefix: "{app}" })
+      const { commands, connect } = await make(ports(), { keyPrefix: "{app}" })
       await connect()
       expect(await commands.eval(COUNT, ["a"], ["1"])).toBe(1)
       expect(await count("{app}a")).toBe("1")
@@ -420,8 +442,9 @@ describe("the commands object of a cluster client", () => {
       proxies.set(port, proxy)
       map[`127.0.0.1:${port}`] = { host: proxy.host, port: proxy.port }
     }
-    const { commands, connect } = make(ports(), { map })
+    const { commands, connect } = await make(ports(), { map })
     await connect()
+    await until("it is connected to the node", () => commands.isReady("b"))
     await commands.eval(COUNT, ["b"], ["1"])
     const proxy = proxies.get((await cluster.primaryOf("b")).port) as TcpProxy
     proxy.dropReplies = true
@@ -438,7 +461,7 @@ describe("the commands object of a cluster client", () => {
   })
 
   it("follows a coordinated failover without a failed call, and then reports the new node", async () => {
-    const clients = CLUSTER.map(([, make]) => make(ports()))
+    const clients = await Promise.all(CLUSTER.map(([, make]) => make(ports())))
     for (const { connect } of clients) await connect()
     const before = await nameOf("c")
     const i = cluster.nodes.findIndex(({ port }) => before.endsWith(`:${port}`))
@@ -453,7 +476,9 @@ describe("the commands object of a cluster client", () => {
   })
 
   it("finds the new primary after the old primary is killed, even if no calls are sent meanwhile", async () => {
-    const clients = CLUSTER.map(([name, make]) => ({ name, ...make(ports()) }))
+    const clients = await Promise.all(
+      CLUSTER.map(async ([name, make]) => ({ name, ...(await make(ports())) })),
+    )
     for (const { commands, connect } of clients) {
       await connect()
       await commands.eval(COUNT, ["c"], ["1"])

@@ -1,9 +1,11 @@
 import { Redis as UpstashRedis } from "@upstash/redis"
+import { GlideClient, GlideClusterClient } from "@valkey/valkey-glide"
 import { Cluster, Redis } from "ioredis"
 import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
+import { Cluster as ClusterOfValkey, Redis as RedisOfValkey } from "iovalkey"
 import { createClient, createClientPool, createCluster, createSentinel } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
-import { describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { InvalidOptionError } from "../../packages/core/src/ground/errors.ts"
 import { commandsOf, type RedisClient } from "../../packages/redis/src/clients/commands-of.ts"
 
@@ -42,6 +44,16 @@ const CLUSTER: readonly (readonly [string, () => RedisClient])[] = [
   ["the cluster of node-redis 5", () => createCluster5(ROOT)],
 ]
 
+const addresses = [NODE]
+const readingGlide = await GlideClient.createClient({ addresses, lazyConnect: true, readOnly: true })
+const glides = await Promise.all([
+  GlideClient.createClient({ addresses, lazyConnect: true }),
+  GlideClusterClient.createClient({ addresses, lazyConnect: true }),
+])
+afterAll(() => {
+  for (const client of [readingGlide, ...glides]) client.close()
+})
+
 function nameAndMake([name, make]: readonly [string, () => RedisClient, ...unknown[]]) {
   return [name, make] as const
 }
@@ -58,6 +70,17 @@ describe("commandsOf", () => {
     expect(commands.isCluster).toBe(true)
     // The client has not discovered any node yet.
     expect(commands.nodeOf("a")).toBe("")
+  })
+
+  it.each([
+    ["Redis of iovalkey", new RedisOfValkey({ ...NODE, ...LAZY }), false, AT],
+    ["Cluster of iovalkey", new ClusterOfValkey([NODE], LAZY), true, ""],
+    ["GlideClient", glides[0], false, AT],
+    ["GlideClusterClient", glides[1], true, ""],
+  ] as const)("recognizes %s, and returns the same commands again", (_, client, isCluster, address) => {
+    const commands = commandsOf(client)
+    expect([commands.isCluster, commands.nodeOf("a")]).toEqual([isCluster, address])
+    expect(commandsOf(client)).toBe(commands)
   })
 
   it.each([...SINGLE, ...CLUSTER].map(nameAndMake))(
@@ -146,6 +169,11 @@ describe("commandsOf", () => {
       "an ioredis pipeline is not a client: pass the client that created it",
     ],
     [
+      "a GLIDE client that only reads",
+      readingGlide,
+      "a Valkey GLIDE client with readOnly cannot be used, because the store writes: leave readOnly out",
+    ],
+    [
       "a node-redis pool",
       createClientPool({ socket: NODE }),
       "a client pool of node-redis cannot be used, because the store needs a single connection: use createClient()",
@@ -162,7 +190,7 @@ describe("commandsOf", () => {
     ],
   ])("rejects %s, and reports what was passed and what is accepted", (_, client, message) => {
     const accepted =
-      "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster()), or redisOverHttp({ url, token })"
+      "a client of ioredis or iovalkey (new Redis() or new Cluster()), of node-redis (createClient() or createCluster()), of Valkey GLIDE (GlideClient.createClient() or GlideClusterClient.createClient()), or redisOverHttp({ url, token })"
     try {
       commandsOf(client)
       expect.unreachable("it was taken")

@@ -44,12 +44,16 @@ async function open(library: Library, servers: readonly RedisServer[] = [server]
 
 /** Logs a client's connection in as another Redis user. */
 async function logIn(client: unknown, name: string): Promise<void> {
+  type Send = (words: readonly string[]) => Promise<unknown>
   const either = client as {
     call?(...words: readonly string[]): Promise<unknown>
-    sendCommand(words: readonly string[]): Promise<unknown>
+    customCommand?: Send
+    sendCommand: Send
   }
   const words = ["AUTH", name, "secret"]
-  await (either.call === undefined ? either.sendCommand(words) : either.call(...words))
+  if (either.call !== undefined) await either.call(...words)
+  else if (either.customCommand !== undefined) await either.customCommand(words)
+  else await either.sendCommand(words)
 }
 
 const now = performance.now.bind(performance)

@@ -6,6 +6,7 @@ import { createLimiter, type Store } from "@sluice/core"
 import type { RateRule } from "@sluice/core/adapters"
 import { peekStore } from "@sluice/core/stores"
 import { redisStore } from "@sluice/redis"
+import { GlideClient, GlideClusterClient, Logger } from "@valkey/valkey-glide"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 import { describe, expect, it } from "vitest"
@@ -107,6 +108,12 @@ describe("the ACL of the guide", () => {
     new RegExp(`^\\| ${what} \\| \`(.+?)\` \\|$`, "m").exec(guide)?.[1]?.replaceAll("\\|", "|").split(" ") ??
     []
 
+  const glideOptions = (nodes: readonly { host: string; port: number }[]) => ({
+    addresses: nodes.map(({ host, port }) => ({ host, port })),
+    credentials: { username: "sluice", password: "secret" },
+    requestTimeout: storeTimeoutMs,
+  })
+
   it.each([
     ...KINDS_OF_RULE,
     ["rules that count refusals", { countRejected: true }],
@@ -136,13 +143,18 @@ describe("the ACL of the guide", () => {
     const socket = { host: server.host, port: server.port, reconnectStrategy: false as const }
     const nodeRedis = createClient({ socket, database: 2, ...login })
     nodeRedis.on("error", () => undefined)
+    Logger.setLoggerConfig("off")
+    const glide = await GlideClient.createClient({ ...glideOptions([server]), databaseId: 3 })
     try {
       await nodeRedis.connect()
-      for (const client of [ioredis, nodeRedis]) {
+      for (const client of [ioredis, nodeRedis, glide]) {
         await redisStore({ client, timeoutMs: storeTimeoutMs }).take([MONTHLY_CHECK])
       }
-      expect(String(await server.command("INFO", "keyspace"))).toMatch(/db1:keys=1.*\r\ndb2:keys=1/)
+      expect(String(await server.command("INFO", "keyspace"))).toMatch(
+        /db1:keys=1.*\r\ndb2:keys=1.*\r\ndb3:keys=1/,
+      )
     } finally {
+      glide.close()
       ioredis.disconnect()
       if (nodeRedis.isOpen) nodeRedis.destroy()
     }
@@ -156,10 +168,12 @@ describe("the ACL of the guide", () => {
     const ioredis = new Cluster(nodes, { redisOptions: login, lazyConnect: true })
     const nodeRedis = createCluster({ rootNodes: nodes.map((socket) => ({ socket })), defaults: login })
     for (const client of [ioredis, nodeRedis]) client.on("error", () => undefined)
+    let glide: GlideClusterClient | undefined
     try {
       for (const node of cluster.nodes) await node.command("ACL", "SETUSER", ...line, ...more)
       await nodeRedis.connect()
-      const stores = [ioredis, nodeRedis].map((client) => redisStore({ client, denyCacheMs: 0 }))
+      glide = await GlideClusterClient.createClient(glideOptions(nodes))
+      const stores = [ioredis, nodeRedis, glide].map((client) => redisStore({ client, denyCacheMs: 0 }))
       let counted = 0
       const takeByEach = async () => {
         for (const store of stores) {
@@ -177,6 +191,7 @@ describe("the ACL of the guide", () => {
     } finally {
       ioredis.disconnect()
       if (nodeRedis.isOpen) nodeRedis.destroy()
+      glide?.close()
       await cluster.stop()
     }
   })

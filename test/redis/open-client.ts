@@ -1,8 +1,15 @@
 import type { RedisStoreOptions } from "../../packages/redis/src/options.ts"
 import { everyNth } from "../test-length.ts"
 
-/** The clients that the store supports, by library and major version. */
-export const LIBRARIES = ["ioredis 6", "node-redis 6", "node-redis 5", "ioredis 5"] as const
+/** The clients that the store supports, by library, and by major version if several are supported. */
+export const LIBRARIES = [
+  "ioredis 6",
+  "node-redis 6",
+  "node-redis 5",
+  "ioredis 5",
+  "Valkey GLIDE",
+  "iovalkey",
+] as const
 export type Library = (typeof LIBRARIES)[number]
 
 /**
@@ -52,6 +59,20 @@ export async function openClient({ library, ports, isCluster }: ClientChoice): P
     case "node-redis 5": {
       const { createClient, createCluster } = await import("redis5")
       return connected(isCluster ? createCluster({ rootNodes }) : createClient({ socket: { host, port } }))
+    }
+    case "iovalkey": {
+      const { Cluster, Redis } = await import("iovalkey")
+      return connected(isCluster ? new Cluster(nodes, LAZY) : new Redis(port, host, LAZY))
+    }
+    case "Valkey GLIDE": {
+      const { GlideClient, GlideClusterClient, Logger } = await import("@valkey/valkey-glide")
+      Logger.setLoggerConfig("off")
+      // As long as the timeout of tests that wait for Redis.
+      const requestTimeout = 20_000
+      const client = await (isCluster
+        ? GlideClusterClient.createClient({ addresses: nodes, requestTimeout })
+        : GlideClient.createClient({ addresses: nodes, requestTimeout }))
+      return { client, close: () => client.close() }
     }
   }
 }

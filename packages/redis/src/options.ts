@@ -7,9 +7,9 @@ import type { RedisCommands } from "./commands.ts"
 /** The options of a Redis store. */
 export interface RedisStoreOptions {
   /**
-   * A client of ioredis 5 or 6 (`new Redis()`, also with Sentinel, or `new Cluster()`), or of node-redis 5 or 6
-   * (`createClient()` or `createCluster()`). The app connects and closes it. In runtimes without connections, the client
-   * of {@link redisOverHttp}.
+   * A client of ioredis 5 or 6 or of iovalkey (`new Redis()`, also with Sentinel, or `new Cluster()`), of node-redis 5
+   * or 6 (`createClient()` or `createCluster()`), or of Valkey GLIDE 2 (`GlideClient` or `GlideClusterClient`). The app
+   * connects and closes it. In runtimes without connections, the client of {@link redisOverHttp}.
    */
   readonly client: RedisClient
   /** A prefix for every key, without braces; "" by default. `sl2:` always follows the prefix. */

@@ -2,19 +2,21 @@ import { InvalidOptionError } from "@sluice/core"
 import { textOf } from "@sluice/core/kit"
 import { makeStringsQuick } from "@sluice/core/stores"
 import type { RedisCommands } from "../commands.ts"
+import { type GlideLike, glideClusterCommands, glideCommands, isReadOnly } from "./glide.ts"
 import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redis-cluster.ts"
 import { type RedisOverHttp, redisOverHttpCommands } from "./redis-over-http.ts"
 
-export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
+export type { GlideLike, IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
 
 /**
- * A client that the store can use: `Redis` or `Cluster` of ioredis 5 or 6, a client or cluster of node-redis 5 or 6, or
- * the client that `redisOverHttp` creates.
+ * A client that the store can use: `Redis` or `Cluster` of ioredis 5 or 6 or of iovalkey, a client or cluster of
+ * node-redis 5 or 6, `GlideClient` or `GlideClusterClient` of Valkey GLIDE 2, or the client that `redisOverHttp` creates.
  */
 export type RedisClient =
+  | GlideLike
   | IoredisLike
   | IoredisClusterLike
   | NodeRedisLike
@@ -22,7 +24,7 @@ export type RedisClient =
   | RedisOverHttp
 
 const ACCEPTED =
-  "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster()), or redisOverHttp({ url, token })"
+  "a client of ioredis or iovalkey (new Redis() or new Cluster()), of node-redis (createClient() or createCluster()), of Valkey GLIDE (GlideClient.createClient() or GlideClusterClient.createClient()), or redisOverHttp({ url, token })"
 
 /** The commands of each client. Stores that share a client also share the state of its connections. */
 const ports = new WeakMap<object, RedisCommands>()
@@ -52,6 +54,7 @@ function portOn(client: unknown): RedisCommands | undefined {
   if (isNodeRedisCluster(client)) return nodeRedisClusterCommands(client)
   if (isNodeRedis(client)) return nodeRedisCommands(client)
   if (isRedisOverHttp(client)) return redisOverHttpCommands(client)
+  if (isGlide(client)) return isGlideCluster(client) ? glideClusterCommands(client) : glideCommands(client)
   return undefined
 }
 
@@ -84,6 +87,9 @@ function unusable(client: unknown): string | undefined {
   if (has(client, "evalSha") && has(client, "execute")) {
     return "a client pool of node-redis cannot be used, because the store needs a single connection: use createClient()"
   }
+  if (isGlide(client) && isReadOnly(client)) {
+    return "a Valkey GLIDE client with readOnly cannot be used, because the store writes: leave readOnly out"
+  }
   return undefined
 }
 
@@ -114,6 +120,14 @@ function isRedisOverHttp(client: unknown): client is RedisOverHttp {
 
 function hasNodeRedisCalls(client: unknown): client is Record<string, unknown> {
   return isObject(client) && typeof client.isOpen === "boolean" && has(client, "evalSha", "eval", "del")
+}
+
+function isGlide(client: unknown): client is GlideLike {
+  return has(client, "customCommand", "getStatistics", "close")
+}
+
+function isGlideCluster(client: GlideLike): boolean {
+  return has(client, "invokeScriptWithRoute")
 }
 
 function has(value: unknown, ...methods: readonly string[]): boolean {
