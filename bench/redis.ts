@@ -3,12 +3,14 @@ import { readCommandLine } from "./command-line.ts"
 import { type Case, type Measured, measureCase } from "./load/measure.ts"
 import { CASES, DECIDE, IN_MEMORY, LEASED, OURS, PEER, printCase } from "./redis/cases.ts"
 import { measureClustered, printClustered } from "./redis/clustered.ts"
+import { measureEngines, printEngines } from "./redis/engines.ts"
 import { measureFlash, printFlash } from "./redis/flash.ts"
 import { measureFrozen } from "./redis/frozen.ts"
 import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
 import { measurePaced, printPaced } from "./redis/paced.ts"
 import { measurePermits, printPermits } from "./redis/permits.ts"
+import { measurePostgres, printPostgres } from "./redis/postgres.ts"
 import { measureFarCharges, measureRefunds, printFarCharges, printRefunds } from "./redis/refunds.ts"
 import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
@@ -28,6 +30,8 @@ const ALWAYS = [OURS, PEER]
 /** Parts that `--only` can select on their own. */
 const FROZEN = "frozen"
 const PERMITS = "permits"
+const ENGINES = "engines"
+const POSTGRES = "postgres"
 
 const { quick, json, only } = readCommandLine()
 const rounds = quick ? 2 : 7
@@ -49,6 +53,8 @@ try {
 
 async function measureSelected() {
   if (only === FROZEN) return { frozen: await measureFrozen(server, rounds) }
+  if (only === ENGINES) return { engines: await measureAndPrintEngines() }
+  if (only === POSTGRES) return { postgres: await measureAndPrintPostgres() }
   return only === PERMITS ? { permits: await measureAndPrintPermits() } : measureAll()
 }
 
@@ -56,6 +62,18 @@ async function measureAndPrintPermits() {
   const permits = await measurePermits(server, { rounds, clients: quick ? 2_048 : 8_192 })
   printPermits(permits)
   return permits
+}
+
+async function measureAndPrintEngines() {
+  const engines = await measureEngines(rounds, forMs)
+  printEngines(engines)
+  return engines.map(({ engine, samples }) => ({ engine, samples: Object.fromEntries(samples) }))
+}
+
+async function measureAndPrintPostgres() {
+  const postgres = await measurePostgres(rounds, forMs)
+  printPostgres(postgres)
+  return postgres
 }
 
 /** Measures the contenders that `only` selects in all parts, and returns every sample. */
@@ -72,6 +90,8 @@ async function measureAll() {
   const refunds = await measureRefunds(server, { rounds, clients: quick ? 4_096 : 16_384 })
   printRefunds(refunds)
   const permits = await measureAndPrintPermits()
+  const engines = await measureAndPrintEngines()
+  const postgres = await measureAndPrintPostgres()
   const farCharges = await measureFarCharges(server, quick ? 12_800 : 64_000)
   printFarCharges(farCharges)
   const tracked = quick ? 20_000 : 100_000
@@ -90,5 +110,18 @@ async function measureAll() {
   const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
     return { workload, inFlight, samples: Object.fromEntries(samples) }
   })
-  return { cases, newlyRefused, refunds, permits, farCharges, memory, frozen, paced, clustered, flash }
+  return {
+    cases,
+    newlyRefused,
+    refunds,
+    permits,
+    farCharges,
+    memory,
+    frozen,
+    paced,
+    clustered,
+    flash,
+    engines,
+    postgres,
+  }
 }

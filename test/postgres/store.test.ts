@@ -2,12 +2,12 @@ import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/
 import { type Clock, createLimiter, type Store } from "@sluice/core"
 import { transactionalStore } from "@sluice/core/stores"
 import { manualClock } from "@sluice/core/testing"
-import { Pool } from "pg"
+import type { Pool } from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { postgresCounters } from "../../examples/src/postgres/store.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
-import { type PostgresServer, startPostgres } from "../servers/postgres.ts"
+import { openPool, type PostgresServer, startPostgres } from "../servers/postgres.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { everyNth } from "../test-length.ts"
@@ -15,11 +15,8 @@ import { everyNth } from "../test-length.ts"
 let server: PostgresServer
 const pools: Pool[] = []
 
-const ACCESS = { user: "postgres", database: "postgres" }
-
-/** Creates a pool, as an app would in its own process. */
 function connect(): Pool {
-  const pool = new Pool({ ...ACCESS, host: server.host, port: server.port, max: 4 })
+  const pool = openPool(server, 4)
   pools.push(pool)
   return pool
 }
@@ -88,7 +85,7 @@ describe("a limiter with counters in PostgreSQL", () => {
   it("keeps deciding when its connection is lost during a transaction, and later counts in PostgreSQL again", async () => {
     const logger = { warn() {}, error() {} }
     const proxy = await startProxy(server)
-    const lost = new Pool({ ...ACCESS, host: proxy.host, port: proxy.port, max: 4 })
+    const lost = openPool(proxy, 4)
     lost.on("error", () => undefined)
     const limiter = createLimiter({
       ...LIMITS,

@@ -1,5 +1,6 @@
 import { PGlite } from "@electric-sql/pglite"
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
+import { Pool } from "pg"
 
 /** A PostgreSQL server for a test. PostgreSQL's own code runs in this process, behind its own protocol. */
 export interface PostgresServer {
@@ -25,4 +26,9 @@ export async function startPostgres(): Promise<PostgresServer> {
       await db.close()
     },
   }
+}
+
+/** Creates a pool with at most `max` connections, as an app would in its own process. */
+export function openPool({ host, port }: Pick<PostgresServer, "host" | "port">, max: number): Pool {
+  return new Pool({ user: "postgres", database: "postgres", host, port, max })
 }

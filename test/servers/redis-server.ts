@@ -15,6 +15,8 @@ export interface RedisOptions {
   readonly args?: readonly string[]
   /** A port of 127.0.0.1. Default: a free port below 22768. */
   readonly port?: number
+  /** The server's program. Default: the Redis that `findRedis` finds. */
+  readonly binary?: RedisBinary
   /** Text of a Sentinel configuration file. If given, the server is a Sentinel. */
   readonly sentinel?: string
 }
@@ -33,7 +35,7 @@ process.on("exit", () => {
  * the process is killed. Rejects with the server's log if it does not start.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const binary = await findRedis()
+  const binary = options.binary ?? (await findRedis())
   for (let attempt = 1; ; attempt++) {
     const server = new RedisServer(binary, options.port ?? (await freePort()), options)
     try {
