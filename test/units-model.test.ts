@@ -202,3 +202,50 @@ describe("after random decisions, settlements and refunds,", () => {
     )
   })
 })
+
+describe("a rule with a window function", () => {
+  const WINDOWS = ["1 second", "7 seconds", "1 minute"] as const
+  const MS = { "1 second": 1_000, "7 seconds": 7_000, "1 minute": 60_000 } as const
+  const histories = fc.array(
+    fc.record({ window: fc.constantFrom(...WINDOWS), waitMs: fc.nat(4_000), cost: fc.nat(3) }),
+    { maxLength: 25 },
+  )
+
+  it.each(["memory", "Redis"])("counts each of its windows alone, as a model does, in %s", async (kind) => {
+    const { client } = await redisForTests()
+    let made = 0
+    await fc.assert(
+      fc.asyncProperty(histories, async (steps) => {
+        const clock = manualClock()
+        const prefix = `windows${made++}:`
+        const store =
+          kind === "memory"
+            ? memoryStore({ clock })
+            : redisStore({ client, clock, prefix, timeoutMs: 20_000 })
+        const limiter = createLimiter<{ window: string }>({
+          ...{ name: "plan", field: "service", limit: 5, algorithm: "fixed-window" },
+          ...{
+            window: async (request: { window: string }) => request.window,
+            store,
+            service: "s",
+            clock,
+            storeTimeoutMs: 20_000,
+          },
+        })
+        const used = new Map<string, number>()
+        for (const { window, waitMs, cost } of steps) {
+          clock.advance(waitMs)
+          const key = `${window} ${Math.floor(clock.now() / MS[window])}`
+          const before = used.get(key) ?? 0
+          const { allowed, remaining } = await limiter.decide({ window }, { cost })
+          const after = cost === 0 || before + cost <= 5 ? before + cost : before
+          expect([allowed, remaining]).toEqual([cost === 0 || before + cost <= 5, 5 - after])
+          used.set(key, after)
+        }
+        await limiter.close()
+        await store.close()
+      }),
+      { numRuns: examples(20, 300) },
+    )
+  })
+})

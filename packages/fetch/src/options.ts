@@ -25,7 +25,7 @@ export type OnFetchRejected<Context> = (
 
 /** Limiter options, in which `onRejected` may return a `Response`. */
 export type FetchLimiterOptions<Context> = Omit<LimiterSettings<RequestWith<Context>>, "onRejected"> &
-  LimitWithWindow<RequestWith<Context>> & {
+  LimitWithWindow & {
     /** Returns the response to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
     readonly onRejected?: OnFetchRejected<Context> | undefined
   }

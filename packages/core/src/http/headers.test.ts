@@ -44,15 +44,27 @@ describe("draft-11", () => {
     ],
     ["a limit that varies per request", [{ ...policy("a", 0, 1000), limit: undefined }], '"a";q=77;w=1'],
   ])("writes RateLimit-Policy for %s", (_case, policies, expected) => {
-    const checks = policies.map(({ name, windowMs, limit = 77 }) => check({ policy: name, windowMs, limit }))
+    const checks = policies.map(({ name, windowMs, limit = 77 }) =>
+      check({ policy: name, windowMs: windowMs as number, limit }),
+    )
     expect(fields("draft-11", policies, admitted(checks))["RateLimit-Policy"]).toBe(expected)
+  })
+
+  it("writes the window of each check if a function returns the window", () => {
+    const policies = [{ ...policy("plan", 5, MINUTE), windowMs: undefined }]
+    for (const windowMs of [MINUTE, DAY, MINUTE]) {
+      const decision = admitted([check({ policy: "plan", windowMs, limit: 5 })])
+      const w = `w=${windowMs / 1_000}`
+      expect(fields("draft-11", policies, decision)["RateLimit-Policy"]).toBe(`"plan";q=5;${w}`)
+      expect(fields("triple", policies, decision)["RateLimit-Policy"]).toBe(`5;${w}`)
+    }
   })
 
   it("writes the limit of the client's override instead of the rule's limit", () => {
     const policies = [policy("burst", 100, MINUTE), policy("daily", 1000, DAY)]
     const limits = [77, 1000]
     const checks = policies.map(({ name, windowMs }, i) =>
-      check({ policy: name, windowMs, limit: limits[i] as number }),
+      check({ policy: name, windowMs: windowMs as number, limit: limits[i] as number }),
     )
     expect(fields("draft-11", policies, admitted(checks))["RateLimit-Policy"]).toBe(
       '"burst";q=77;w=60, "daily";q=1000;w=86400',

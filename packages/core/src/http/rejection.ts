@@ -18,7 +18,8 @@ import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.t
 /** The part of a rule that a rejection needs. */
 export interface RejectionRule {
   readonly name: string
-  readonly windowMs: number
+  /** Undefined when a function returns the window per request. */
+  readonly windowMs: number | undefined
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number
   readonly rejectionMessage?: string | undefined
@@ -95,11 +96,12 @@ export function compileRejection(
 ): RejectionWriter {
   const textOf = textsOf(rules, ruleText)
   const help: HeaderLine | undefined = link === undefined ? undefined : ["Link", `<${link}>; rel="help"`]
-  const largestCost = ({ policy, limit }: PolicyCheck): LargestCost => {
-    const { cost = 1, most } = textOf(policy) ?? {}
+  const largestCost = (check: PolicyCheck): LargestCost => {
+    const { limit } = check
+    const { cost = 1, most } = textOf(check) ?? {}
     return { ruleCost: cost, largest: Math.floor((most === undefined ? limit : most(limit)) / cost) }
   }
-  const nameJson = ({ policy }: PolicyCheck): string => textOf(policy)?.nameJson ?? JSON.stringify(policy)
+  const nameJson = (check: PolicyCheck): string => textOf(check)?.nameJson ?? JSON.stringify(check.policy)
   const takesJson = rememberJsonAcceptance()
 
   return (decision, accept, nowMs, request) => {
@@ -141,10 +143,11 @@ export function compileRejection(
   }
 
   /** Returns the text of the rule that binds. Undefined if that rule has not refused with 429. */
-  function ownTextOf({ refusal, policy }: Decision): RuleText | undefined {
+  function ownTextOf({ refusal, policy, checks }: Decision): RuleText | undefined {
     // If another request of the group was refused, the rule that binds has not refused, so its message would mislead.
     const isOwn = refusal !== undefined && refusal !== "group" && PROBLEMS[refusal].status === 429
-    return isOwn ? textOf(policy) : undefined
+    const binding = isOwn ? checks.find((check) => check.policy === policy) : undefined
+    return binding && textOf(binding)
   }
 
   /**
@@ -153,7 +156,7 @@ export function compileRejection(
    */
   function usualText(decision: Decision): RuleText | undefined {
     const isUsual = decision.refusal === "quota" && decision.checks.length === 1
-    return isUsual ? textOf(decision.policy) : undefined
+    return isUsual ? textOf(decision.checks[0] as PolicyCheck) : undefined
   }
 
   function contentOf(decision: Decision, seconds: number | undefined): Content {
@@ -220,7 +223,7 @@ function ruleText({
   most,
   rejectionMessage: text,
   rejection,
-}: RejectionRule): RuleText {
+}: RejectionRule & { readonly windowMs: number }): RuleText {
   const message: Message | undefined =
     text === undefined
       ? undefined

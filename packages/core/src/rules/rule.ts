@@ -77,8 +77,12 @@ export interface RateRule<Request = unknown> {
    * returned applies. If it has returned no such limit, the request is refused with 503.
    */
   readonly limit: number | ((request: Request) => Awaitable<number>)
-  /** A string such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
-  readonly window: number | string
+  /**
+   * A string such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. In code, also
+   * a function that returns the window for each request, at most 366 days. Each window has separate counters. If the
+   * function fails, the latest window that it has returned applies. Before the first, the request is refused with 503.
+   */
+  readonly window: number | string | ((request: Request) => Awaitable<number | string>)
   /**
    * The field by which requests are counted: requests with the same value share a counter. The field is "ip",
    * "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the
@@ -235,8 +239,13 @@ export interface ParsedRule {
    * each request.
    */
   readonly limit: number | ((request: unknown) => unknown)
-  /** Length of the window in whole milliseconds. For a rule with `concurrent`, half of its `hold`. */
+  /**
+   * Length of the window in whole milliseconds. For a rule with `concurrent`, half of its `hold`. For a rule with
+   * `windowOf`, the longest window that the function may return.
+   */
   readonly windowMs: number
+  /** Returns the window of each request, which must be checked. Absent if the rule has one window. */
+  readonly windowOf?: (request: unknown) => unknown
   /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */
   readonly lacksUnit?: boolean
   /** True if the stored rule has no `field`, so that it counts the whole service. Absent means false. */

@@ -31,7 +31,7 @@ export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOp
   const rules = main.rules.map((statistics, at): RuleResult => {
     const { hold = "30 seconds", window = hold } = options.rules[at] as StorableRule
     const { name } = statistics.rule
-    const written = typeof window === "number" ? `${window} ms` : window
+    const written = typeof window === "number" ? `${window} ms` : String(window)
     const result = statistics.result(main.missingOf(name), written, logMs)
     const isShort = result.judged && isPessimistic(result.windowMs, logs.resolutionMs)
     const spread = isShort ? replay.spread?.rules[at] : undefined

@@ -20,13 +20,15 @@ export interface WritingLimiter {
 /** Compiles the functions that write headers and rejections. */
 export function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLimiter): Writers {
   const { rules, link } = ruleSet
-  const policies = rules.map(({ name, limit, windowMs, counts, shadow }) => {
+  const policies = rules.map(({ name, limit, counts, shadow, ...rule }) => {
+    const windowMs = fixedWindowMs(rule)
     return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, unit: counts, shadow }
   })
   return {
     headers: compileHeaders(options.headers, policies),
     rejection: compileRejection(
-      rules.map(({ name, windowMs, cost, rejectionMessage, rejection = options.rejection }, position) => {
+      rules.map(({ name, cost, rejectionMessage, rejection = options.rejection, ...rule }, position) => {
+        const windowMs = fixedWindowMs(rule)
         const most = (limit: number): number => ruleSet.mostAdmitted(position, limit)
         return { name, windowMs, cost, rejectionMessage, rejection, most }
       }),
@@ -34,4 +36,11 @@ export function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLim
       link,
     ),
   }
+}
+
+function fixedWindowMs({
+  windowMs,
+  windowOf,
+}: Pick<RuleSet["rules"][number], "windowMs" | "windowOf">): number | undefined {
+  return windowOf === undefined ? windowMs : undefined
 }

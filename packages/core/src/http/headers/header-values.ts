@@ -90,7 +90,8 @@ export interface HeaderPolicy {
   readonly name: string
   /** Quota units per window; undefined when a function returns the limit per request. */
   readonly limit: number | undefined
-  readonly windowMs: number
+  /** Undefined when a function returns the window per request. */
+  readonly windowMs: number | undefined
   /** The unit that the rule counts. */
   readonly unit: string
   /** Whether the rule is a shadow rule. Headers omit shadow rules. */

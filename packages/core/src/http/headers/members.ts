@@ -58,7 +58,9 @@ interface ToldRefusal {
 export function compileMembers(policies: readonly HeaderPolicy[], dialect: MemberDialect): HeaderWriter {
   const told = policies.filter(({ shadow }) => !shadow)
   const textOf = textsOf(told, (policy) => memberText(policy, dialect))
-  const first = told[0] && textOf(told[0].name)
+  const only = told[0]
+  const first =
+    only?.windowMs === undefined ? undefined : textOf({ policy: only.name, windowMs: only.windowMs })
   const beforeSeconds = `;${dialect.seconds}=`
   // The text for the seconds changes at most once a second.
   let lastSeconds: number | undefined
@@ -83,7 +85,7 @@ export function compileMembers(policies: readonly HeaderPolicy[], dialect: Membe
     }
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as PolicyCheck
-      const text = textOf(check.policy)
+      const text = textOf(check)
       if (text === undefined || !hasLimit(check)) continue
       policyList = append(policyList, policyMember(text, check))
       if (isListed(decision, check)) limitList = append(limitList, limitMember(text, check))
@@ -166,7 +168,10 @@ function append(list: string, member: string): string {
 /** Units that the draft registers under another name (draft-ietf-httpapi-ratelimit-headers-11, parameter qu). */
 const REGISTERED: ReadonlyMap<string, string> = new Map([["bytes", "content-bytes"]])
 
-function memberText({ name, limit, windowMs, unit }: HeaderPolicy, dialect: MemberDialect): MemberText {
+function memberText(
+  { name, limit, windowMs, unit }: HeaderPolicy & { readonly windowMs: number },
+  dialect: MemberDialect,
+): MemberText {
   const item = serializeString(name)
   const windowS = unit === PERMITS ? undefined : windowSeconds(windowMs)
   const beforeLimit = `${item};q=`

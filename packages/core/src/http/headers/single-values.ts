@@ -55,7 +55,7 @@ export function compileSingleValues(
     let policyList = ""
     const binding = bindingName(decision)
     for (const check of decision.checks) {
-      const text = textOf(check.policy)
+      const text = textOf(check)
       if (text === undefined || !hasLimit(check)) continue
       const limit = check.limit === text.ownLimit ? text.ownLimitText : String(fieldInteger(check.limit))
       policyList += policyList === "" ? limit + text.window : `, ${limit}${text.window}`
@@ -89,7 +89,7 @@ export const fromNow: ResetForm = (seconds) => seconds
  */
 export const sinceEpoch: ResetForm = (seconds, nowMs) => Math.ceil(nowMs() / 1000) + seconds
 
-function valueText({ limit, windowMs }: HeaderPolicy): ValueText {
+function valueText({ limit, windowMs }: HeaderPolicy & { readonly windowMs: number }): ValueText {
   const windowS = windowSeconds(windowMs)
   return {
     windowS,

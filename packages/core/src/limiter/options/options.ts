@@ -32,15 +32,19 @@ export type InlineRule<Request> = {
  * The options of a limiter: either one inline rule (`limit` and `window`, or `concurrent`, and any other member of
  * {@link Rule}), or `rules`.
  */
-export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> &
-  LimitWithWindow<Request>
+export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> & LimitWithWindow
 
 /**
  * A type that requires `limit` and `window` together. Neither may be undefined, for example because of a missing
  * environment variable.
  */
-export type LimitWithWindow<Request> =
-  | Pick<RateRule<Request>, "limit" | "window">
+export type LimitWithWindow =
+  | {
+      /** Not undefined. */
+      readonly limit: NonNullable<unknown>
+      /** Not undefined. */
+      readonly window: NonNullable<unknown>
+    }
   | {
       /** Absent. */
       readonly limit?: undefined

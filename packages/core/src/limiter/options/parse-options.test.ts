@@ -27,7 +27,7 @@ function problemsOf(options: unknown): readonly Problem[] {
 
 const LIMIT = "a positive whole number below 2^53, or a function that returns one for a request"
 const WINDOW =
-  'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
+  'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks", or a function that returns one for a request'
 const COST = "0 or a positive whole number, or a function that returns one for a request"
 const PRIORITY =
   "a whole number from -1000 to 1000, or a function that returns one for a request, not a promise"

@@ -18,7 +18,7 @@ import { compileAmount } from "./amount.ts"
 import { compileElastic } from "./elastic.ts"
 import { rememberedReaders } from "./field-readers.ts"
 import { FieldWatch, warnOfMissingField } from "./field-watch.ts"
-import { compileLimit, compileOverrides, policyWith, policyWithout } from "./limit.ts"
+import { compileLimit, compileOverrides, compileWindow, policyWith, policyWithout } from "./limit.ts"
 import { matchMismatches, text, textOfField } from "./mismatch.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { counterOf, penaltyOf } from "./rule-counters.ts"
@@ -76,7 +76,13 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const hasPenalty = rule.penalty !== undefined
   const unknownLimit = policyWith(rule, counter, 0)
   const limited = compileLimit(rule, counter, unknownLimit, context)
-  const asksForLimit = typeof rule.limit === "function"
+  const windows = compileWindow(
+    rule,
+    (windowMs) => counterOf(context.service, { ...rule, windowMs }),
+    unknownLimit,
+    context,
+  )
+  const asksForLimit = typeof rule.limit === "function" || windows !== undefined
   const overridden = compileOverrides(rule, counter, context.clientAddress, hide)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost, counts: unit } = rule
@@ -101,11 +107,12 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     if (partition === SKIP) return undefined
     const list = listed?.(facts, results)
     if (list === "allow") return undefined
-    // Call the limit function only when it is certain that the rule counts the client.
+    // Call the functions of the limit and the window only when it is certain that the rule counts the client.
     if (asksForLimit && results.misses > missesBefore) return undefined
     const isText = typeof partition === "string"
     const own = isText ? overridden?.(partition, facts, results) : undefined
-    const policy = own ?? (typeof limited === "function" ? limited(results) : limited)
+    const ruled = own ?? (typeof limited === "function" ? limited(results) : limited)
+    const policy = windows === undefined ? ruled : windows.policyOf(ruled, results)
     if (policy === undefined) return undefined
     const policyNow = policyNowOf?.(policy)
     return {
@@ -167,8 +174,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (typeof partition !== "string") return []
       // A counter has the same name under any limit, so do not call the limit function.
       const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
+      const policies = windows?.counters(results).map((window) => ({ ...policy, ...window })) ?? [policy]
       // A shadow rule never refuses, so it cannot block.
-      return (shadow ? [policy] : [policy, penalty]).map((each) => ({ policy: each, partition }))
+      return (shadow ? policies : [...policies, penalty]).map((each) => ({ policy: each, partition }))
     },
     mismatches(facts, results, paths, readsMatch) {
       if (readsMatch) {

@@ -1,10 +1,11 @@
 import { compilePolicy, releases } from "../../algorithms/kinds.ts"
+import { parseDuration } from "../../ground/duration.ts"
 import { isUnits, type Policy } from "../../ground/policy.ts"
 import { partitionText } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { canonicalValue, compileValueTable } from "../../rules/matching/value-list.ts"
 import { burstOf, limitOf, type Override } from "../../rules/parsing/override-members.ts"
-import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
+import { mostExactUnits, mostUnits, percentOf } from "../../rules/parsing/units.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import { Callback, type CallbackContext, wrong } from "../callbacks/callback.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
@@ -65,6 +66,83 @@ export function compileLimit(
     }
     return policy
   }
+}
+
+/**
+ * Compiles a window function into a function that returns the policy of a request in the request's own window, with
+ * counters of that window. Takes the policy that the rule's longest window would have, or undefined while that is
+ * pending. Returns undefined while the promise of the window function is pending. Returns undefined instead of the
+ * function if the rule has one window.
+ *
+ * If the window function fails, a warning is logged once, and the latest window that it has returned applies. If it has
+ * returned no window yet, the policy is `unknown`.
+ */
+export function compileWindow(
+  rule: ParsedRule,
+  counterOf: (windowMs: number) => string,
+  unknown: Policy,
+  context: CallbackContext,
+): WindowPolicies | undefined {
+  const { name, windowMs: longestMs, windowOf, buckets = 1 } = rule
+  if (windowOf === undefined) return undefined
+  const policies = new Map<number, Map<Policy, Policy>>()
+  let latest: number | undefined
+  const callback = new Callback(windowOf, context, {
+    read(result) {
+      const ms = parseDuration(result)
+      // A limit that fits into the longest window must be counted exactly in this window, too.
+      if (ms === undefined || ms < buckets || mostExactUnits(ms) < mostExactUnits(longestMs))
+        return wrong(result)
+      latest = ms
+      return ms
+    },
+    failed(what, cause) {
+      context.warner.once(
+        "SLUICE_INVALID_LIMIT",
+        `The window function of rule "${name}" ${what}. It must return a window of at most 366 days, such as "1 minute" or 60000, ` +
+          "or a promise of it. Until it does, the latest window that it has returned applies. Before the first, requests are refused with 503.",
+        `window of ${name}`,
+        cause,
+      )
+      return latest
+    },
+  })
+  const policiesOf = (windowMs: number): Map<Policy, Policy> => {
+    let known = policies.get(windowMs)
+    if (known === undefined) {
+      if (policies.size >= MAX_LIMITS) policies.clear()
+      known = new Map()
+      policies.set(windowMs, known)
+    }
+    return known
+  }
+  return {
+    policyOf(longest, results) {
+      const windowMs = results.resultOf(callback)
+      if (windowMs === undefined) return results.isPending ? undefined : unknown
+      if (longest === undefined || longest === unknown) return longest
+      const known = policiesOf(windowMs)
+      let policy = known.get(longest)
+      if (policy === undefined) {
+        if (known.size >= MAX_LIMITS) known.clear()
+        policy = compilePolicy({ ...longest, windowMs, counter: counterOf(windowMs) })
+        known.set(longest, policy)
+      }
+      return policy
+    },
+    counters(results) {
+      const windowMs = results.resultOf(callback)
+      if (windowMs !== undefined) policiesOf(windowMs)
+      return Array.from(policies.keys(), (ms) => ({ windowMs: ms, counter: counterOf(ms) }))
+    },
+  }
+}
+
+/** The policies of a rule with a window function. */
+export interface WindowPolicies {
+  policyOf(longest: Policy | undefined, results: CallbackResults): Policy | undefined
+  /** Returns the counters of the request's window, and of every other window that the function has returned. */
+  counters(results: CallbackResults): readonly Pick<Policy, "windowMs" | "counter">[]
 }
 
 /**

@@ -43,13 +43,14 @@ export function stepsIn(set: StepSet): readonly DecisionStep[] {
  * the user's plan.
  */
 export function stepOf(
-  { fields, limit, match }: ParsedRule,
+  { fields, limit, windowOf, match }: ParsedRule,
   isAppField: (name: string) => boolean,
   readsAmount: boolean,
   first: DecisionStep,
 ): DecisionStep {
   const read = [...fields, ...Object.keys(match?.fields ?? {})]
-  if (typeof limit === "function" || match?.when !== undefined || read.some(isAppField)) return "app"
+  const isByFunction = typeof limit === "function" || windowOf !== undefined || match?.when !== undefined
+  if (isByFunction || read.some(isAppField)) return "app"
   return first === "body" || readsAmount || read.some(mayBeInBody) ? "body" : first
 }
 

@@ -6,6 +6,7 @@ import {
   releases,
 } from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
+import { DURATION_ACCEPTED } from "../../ground/duration.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
 import type { Rule, RuleMatch } from "../rule.ts"
@@ -39,6 +40,8 @@ export function contradictions(given: Partial<Rule>, bad: ReadonlySet<string>): 
 
 function nameProblems(rule: Partial<Rule>): MemberProblem[] {
   const name = rule.name ?? defaultName(rule)
+  if (name === undefined && typeof rule.window === "function")
+    return [problem(["name"], "is missing, and window is a function, so there is no default", NAME_ACCEPTED)]
   if (name === undefined || NAME.test(name)) return []
   const message = `is missing, and the default name ${show(name)} (from field and window) is not valid`
   return [problem(["name"], message, NAME_ACCEPTED)]
@@ -130,7 +133,9 @@ function heldProblems({ rule, algorithm, kind }: CombinedRule): MemberProblem[] 
   return [...problems, problem(path, noLine, accepted)]
 }
 
-function penaltyProblems({ rule: { penalty }, fields }: CombinedRule): MemberProblem[] {
+function penaltyProblems({ rule: { penalty, window }, fields }: CombinedRule): MemberProblem[] {
+  if (penalty !== undefined && penalty.within === undefined && typeof window === "function")
+    return [problem(["penalty", "within"], "is missing, and window is a function", DURATION_ACCEPTED)]
   if (penalty === undefined || fields.length > 0) return []
   const message =
     "would block the whole service, because the rule has no field: one client could lock out all others"

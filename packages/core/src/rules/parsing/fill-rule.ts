@@ -1,5 +1,4 @@
 import { ALGORITHMS, holdsAdmitted, type RuleAlgorithm } from "../../algorithms/kinds.ts"
-import { parseDuration } from "../../ground/duration.ts"
 import { type ParsedThrottle, PERMITS } from "../../ground/policy.ts"
 import type { ParsedRule, StorableRule } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
@@ -10,6 +9,7 @@ import { fillPenalty } from "./penalty-members.ts"
 import { fillRejection } from "./rejection-members.ts"
 import { RULE_MEMBERS } from "./rule-members.ts"
 import { fieldsOf, ruleName } from "./rule-name.ts"
+import { windowMsOf } from "./units.ts"
 
 const SECOND_MS = 1_000
 const MAX_WAITING = 100
@@ -55,7 +55,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
   const isInFlight = concurrent !== undefined
   if (isInFlight) Object.assign(plain, { limit: concurrent, algorithm: "in-flight", counts: PERMITS })
   const { algorithm, allow, deny, buckets: given } = plain as unknown as ParsedRule
-  const longestMs = parseDuration(isInFlight ? hold : rule.window) as number
+  const longestMs = windowMsOf(isInFlight ? hold : rule.window) as number
   // A permit lasts for one to two windows after it was taken or renewed.
   const windowMs = isInFlight ? Math.ceil(longestMs / 2) : longestMs
   const { defaultBuckets } = ALGORITHMS[algorithm]
@@ -64,6 +64,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     ...plain,
     name: ruleName(rule),
     windowMs,
+    ...(typeof rule.window === "function" && { windowOf: rule.window }),
     ...(lacksUnit(rule) && { lacksUnit: true }),
     fields: fieldsOf(rule.field),
     ...(buckets !== undefined && { buckets }),

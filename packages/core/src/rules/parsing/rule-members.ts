@@ -51,6 +51,7 @@ const orFunction = (shape: Schema, noun: string, accepted: string): Schema =>
     (value) => typeof value === "function" || v.is(shape, value),
     says(noun, `${accepted}, or a function that returns one for a request`),
   )
+const window = v.custom((value) => parseDuration(value) !== undefined, says("a window", DURATION_ACCEPTED))
 const SHORTEST_HOLD_MS = 2_000
 const LONGEST_HOLD_MS = 3_600_000
 function isHold(value: unknown): boolean {
@@ -82,7 +83,8 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
     description: "Number of units admitted per window. Requires window.",
   },
   window: {
-    shape: v.custom((value) => parseDuration(value) !== undefined, says("a window", DURATION_ACCEPTED)),
+    shape: orFunction(window, "a window", DURATION_ACCEPTED),
+    storedShape: window,
     description:
       "Length of the window: a number of milliseconds, or a string such as 90 seconds, 15m or 2 weeks. Requires limit.",
   },

@@ -5,14 +5,13 @@ import {
   readsMember,
   releases,
 } from "../../algorithms/kinds.ts"
-import { parseDuration } from "../../ground/duration.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { Rule } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
 import { burstOf, limitOf, type Override } from "./override-members.ts"
 import { RULE_MEMBERS } from "./rule-members.ts"
 import { fieldsOf } from "./rule-name.ts"
-import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
+import { mostExactUnits, mostUnits, percentOf, smallestPercent, windowMsOf } from "./units.ts"
 
 /** The valid members of a rule, with values that several checks need. */
 export interface CombinedRule {
@@ -40,7 +39,7 @@ export function combined(rule: Partial<Rule>): CombinedRule {
   return {
     rule,
     algorithm,
-    windowMs: parseDuration(concurrent === undefined ? window : hold),
+    windowMs: windowMsOf(concurrent === undefined ? window : hold),
     fields: fieldsOf(field),
     kind,
     units: typeof limit === "number" ? limit : undefined,

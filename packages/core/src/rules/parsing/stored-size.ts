@@ -20,7 +20,7 @@ export function storeSize({ limit, window }: StorableRule): Readonly<Record<stri
   const windowMs = parseDuration(window)
   const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []
   if (unit !== undefined) return { rate: { requests_per_unit: limit, unit } }
-  return { limit, window: window && storeDuration(window) }
+  return { limit, window: typeof window === "function" ? window : window && storeDuration(window) }
 }
 
 /** Returns the duration in the largest unit that divides it, or in milliseconds: 90000 is "90 seconds". */

@@ -1,4 +1,6 @@
 import { ALGORITHMS, type RuleAlgorithm } from "../../algorithms/kinds.ts"
+import { parseDuration } from "../../ground/duration.ts"
+import type { Rule } from "../rule.ts"
 
 /** The accepted form of a count, for error messages. */
 export const POSITIVE: string = "a positive whole number below 2^53"
@@ -34,4 +36,12 @@ export function percentOf(limit: number, percent: number): number {
 export function smallestPercent(limit: number): number {
   const scale = 10 ** (String(limit).length + 1)
   return Math.ceil((100 * scale) / limit) / scale
+}
+
+/** The longest window that a function may return: a leap year. */
+const LONGEST_WINDOW_MS = 366 * 24 * 60 * 60 * 1_000
+
+/** Returns the longest window of a rule in milliseconds. Undefined if the window is not valid. */
+export function windowMsOf(window: Rule["window"]): number | undefined {
+  return typeof window === "function" ? LONGEST_WINDOW_MS : parseDuration(window)
 }
