@@ -7,10 +7,11 @@ import { parseRateLimit } from "ratelimit-header-parser"
 import { describe, expect, it } from "vitest"
 import { listening } from "./servers/listening.ts"
 
-/** Serves an app with a limit of one per minute. Its clock stands still at the current time. */
+/** Serves an app with a limit of one in the minute after the first request. Its clock stands still at the current time. */
 async function serve(headers: HeadersOption) {
   const clock = manualClock(Date.now())
-  const app = express().use(rateLimit({ limit: 1, window: "1 minute", headers, clock }))
+  const rule = { limit: 1, window: "1 minute", algorithm: "fixed-window", align: "first-hit" } as const
+  const app = express().use(rateLimit({ ...rule, headers, clock }))
   app.use((_req, res) => void res.json({ ok: true }))
   return { clock, url: await listening(app) }
 }
