@@ -52,6 +52,8 @@ function compile(text: string): string {
       module: ts.ModuleKind.CommonJS,
       target: ts.ScriptTarget.ES2023,
       esModuleInterop: true,
+      // The decorators of NestJS are not standard decorators.
+      experimentalDecorators: true,
     },
   }).outputText
 }
