@@ -108,7 +108,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     tests: [
       "packages/{express,fastify,fetch,koa,nestjs}/src/*.test.ts",
       `${CORE}/http/{respond,refusal-error,guard/late-place,guard/mount-order}.test.ts`,
-      "test/{express4,express5,fastify5,hono,koa2,koa3,nest,node-http,other-frameworks,http2-*}.test.ts",
+      "test/{express4,express5,fastify5,hono,koa2,koa3,nest,nest-contexts,node-http,other-frameworks,http2-*}.test.ts",
       "test/{express-mount-order,koa-mount-order,refusals-as-errors}.test.ts",
       "test/{fields-by-libraries,rule-match,static-files}.test.ts",
     ],

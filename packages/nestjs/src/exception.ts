@@ -27,6 +27,11 @@ export class RateLimitException extends HttpException {
     return this.decision.retryAfterMs
   }
 
+  /** The members that an error of GraphQL or of a WebSocket shows to the client. */
+  get extensions(): object {
+    return { code: this.code, retryAfterMs: this.retryAfterMs }
+  }
+
   /**
    * Returns the body of the response. Its members are those of the JSON of the body, for filters of the app. If the body
    * is not a JSON object, its only member is `message`. Nest's own filter sends the body unchanged, with its media type.

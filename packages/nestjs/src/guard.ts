@@ -5,8 +5,10 @@ import {
   Inject,
   Injectable,
   type NestInterceptor,
+  SetMetadata,
 } from "@nestjs/common"
 import { ModuleLimits } from "./limits.ts"
+import { IS_GUARD } from "./tokens.ts"
 
 /**
  * The guard and interceptor that `RateLimitModule` adds to all handlers. The guard checks rules whose fields exist when
@@ -34,4 +36,5 @@ export class RateLimitGuard implements CanActivate, NestInterceptor {
 
 // Function calls instead of decorators, because not every build tool supports decorators of parameters.
 Injectable()(RateLimitGuard)
+SetMetadata(IS_GUARD, true)(RateLimitGuard)
 Inject(ModuleLimits)(RateLimitGuard, undefined, 0)

@@ -10,10 +10,20 @@ export type NestHandler = Function
 export type Place = "guard" | "interceptor"
 
 /** The guard that checks the requests of a handler, and what it checks at which place. */
-export interface HandlerLimit {
+export interface PlannedGuard {
   readonly guard: Guard<object>
   /** The places, each with the step whose rules are checked there; undefined for all rules. */
   readonly plan: ReadonlyMap<Place, DecisionStep | undefined>
+}
+
+/** The limit of a handler, whose guard checks the rules of the module and the rule of the handler together. */
+export interface HandlerLimit extends PlannedGuard {
+  /** The guard of the module's rules, for an HTTP request that calls several resolvers. */
+  readonly ofModule: PlannedGuard
+  /** The guard that checks only the handler's own rule; undefined without such a rule. */
+  readonly ofHandler: Guard<object> | undefined
+  /** Whether the handler's own rule has `concurrent`. */
+  readonly hasPermits: boolean
 }
 
 /** Creates the limit of each handler from the decorators of the handler and its class. */
@@ -40,19 +50,23 @@ export class HandlerLimits {
     const isOwn = Reflect.hasMetadata(RULE, handler)
     const skipped = skippedBy(handler) ?? skippedBy(of)
     if (skipped?.length === 0 && (skippedBy(handler) !== undefined || !isOwn)) return undefined
-    const guard = this.#guardOf(of, isOwn ? handler : undefined)
-    return planned(skipped === undefined || skipped.length === 0 ? guard : guard.without(skipped))
-  }
-
-  #guardOf(of: Type, handler: NestHandler | undefined): Guard<object> {
-    const decorated = handler ?? of
-    if (!Reflect.hasMetadata(RULE, decorated)) return this.#module
+    const without = (guard: Guard<object>): Guard<object> =>
+      skipped === undefined || skipped.length === 0 ? guard : guard.without(skipped)
+    const ofModule = planned(without(this.#module))
+    const decorated = isOwn ? handler : of
+    if (!Reflect.hasMetadata(RULE, decorated)) {
+      return { ...ofModule, ofModule, ofHandler: undefined, hasPermits: false }
+    }
     const named = this.#labelOf(of)
-    const label = handler === undefined ? named : `${named}.${handler.name}`
-    return this.#module.forRoute(Reflect.getMetadata(RULE, decorated), {
-      label,
-      path: `@RateLimit of ${label}`,
-    })
+    const label = isOwn ? `${named}.${handler.name}` : named
+    const rule: unknown = Reflect.getMetadata(RULE, decorated)
+    const route = { label, path: `@RateLimit of ${label}` }
+    return {
+      ...planned(without(this.#module.forRoute(rule, route))),
+      ofModule,
+      ofHandler: this.#module.forRoute(rule, { ...route, isAlone: true }),
+      hasPermits: "concurrent" in Object(rule),
+    }
   }
 
   #labelOf(of: Type): string {
@@ -72,7 +86,7 @@ function skippedBy(decorated: Type | NestHandler): readonly string[] | undefined
  * Plans the places at which a guard checks its rules. Rules by the app's own fields are checked after all guards of the
  * app, one of which may authenticate the user.
  */
-function planned(guard: Guard<object>): HandlerLimit {
+function planned(guard: Guard<object>): PlannedGuard {
   const early = guard.steps.filter((step) => step !== "app")
   const isLate = guard.steps.length > early.length
   const plan = new Map<Place, DecisionStep | undefined>()

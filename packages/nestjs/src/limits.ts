@@ -8,15 +8,24 @@ import type {
   Type,
 } from "@nestjs/common"
 import { MetadataScanner, type ModulesContainer } from "@nestjs/core"
+import type { RequestFacts } from "@sluice/core"
 import { createThrowingGuard, type Guard, hasRuleOption, respond } from "@sluice/core/adapters"
-import { HandlerLimits, type NestHandler, type Place } from "./handler-limit.ts"
+import { factsOfCall, httpIn, passMessage } from "./calls.ts"
+import {
+  type HandlerLimit,
+  HandlerLimits,
+  type NestHandler,
+  type Place,
+  type PlannedGuard,
+} from "./handler-limit.ts"
 import { exchangeOf, factsOf, unsupported } from "./http.ts"
 import type { RateLimitModuleOptions } from "./options.ts"
-import { RULE } from "./tokens.ts"
+import { IS_GUARD, RULE } from "./tokens.ts"
 
 const REMEDY =
   "Put @SkipRateLimit() on their class, and decide in the handler with the limiter of @InjectLimiter()"
 
+type Results = Map<object, true | Promise<true>>
 type Handled = ReturnType<CallHandler["handle"]>
 
 /** The limiter of one `RateLimitModule`, with the limits of all handlers of the app. */
@@ -24,6 +33,10 @@ export class ModuleLimits implements CanActivate, NestInterceptor, OnModuleDestr
   /** The guard of handlers without decorators. */
   readonly guard: Guard<object>
   readonly #handlers: HandlerLimits
+  /** The results of calls that are not HTTP requests. */
+  readonly #calls = new WeakMap<ExecutionContext, true | Promise<true>>()
+  /** The results of requests that call several resolvers, by place and guard. */
+  readonly #results = { guard: new WeakMap<object, Results>(), interceptor: new WeakMap<object, Results>() }
 
   /**
    * `modules` are all modules of the app, whose decorated classes are checked.
@@ -54,15 +67,56 @@ export class ModuleLimits implements CanActivate, NestInterceptor, OnModuleDestr
    * promise stays pending if the client has gone, or if the app has responded.
    */
   #pass(context: ExecutionContext, place: Place): true | Promise<true> {
-    const type: string = context.getType()
-    if (type !== "http") throw unsupported(`requests of the context "${type}"`, REMEDY)
     const limit = this.#handlers.of(context.getClass(), context.getHandler())
-    if (limit === undefined || !limit.plan.has(place)) return true
-    const [request, response] = context.getArgs<[object, object]>()
-    const facts = factsOf(request)
-    if (facts === undefined) throw unsupported("requests of this platform", "Use Express or Fastify")
-    const passed = respond(limit.guard, facts, exchangeOf(request, response), limit.plan.get(place))
-    return passed instanceof Promise ? passed.then(proceed) : proceed(passed)
+    if (limit === undefined) return true
+    const type: string = context.getType()
+    if (type === "http") return check(limit, place, context.getArgByIndex(0), context.getArgByIndex(1))
+    // All guards of a call receive one context. Nest 12 also runs global guards in gateways, so this guard may run twice.
+    const passed = this.#calls.get(context) ?? this.#passCall(limit, place, context, type)
+    this.#calls.set(context, passed)
+    return passed
+  }
+
+  #passCall(
+    limit: HandlerLimit,
+    place: Place,
+    context: ExecutionContext,
+    type: string,
+  ): true | Promise<true> {
+    if (limit.hasPermits) throw unsupported("calls by a rule with concurrent", "Use a limit and a window")
+    if (type === "graphql") return this.#passResolver(limit, place, context.getArgByIndex(2))
+    if (type !== "ws") throw unsupported(`requests of the context "${type}"`, REMEDY)
+    return place === "guard" ? passMessage(limit.guard, context.getArgByIndex(0)) : true
+  }
+
+  /** Checks the rules of the module once for each HTTP request, and the handler's own rule at each call. */
+  #passResolver(limit: HandlerLimit, place: Place, context: unknown): true | Promise<true> {
+    const [request, response] = httpIn(context)
+    const own =
+      place === (limit.plan.has("interceptor") ? "interceptor" : "guard") ? limit.ofHandler : undefined
+    const passOwn = (): true | Promise<true> => {
+      if (own === undefined) return true
+      const call: object = Object.create(request)
+      return passedBy(respond(own, factsOfCall(knownFacts(request)), exchangeOf(call, response)))
+    }
+    const ofModule = this.#passOnce(limit.ofModule, place, request, response)
+    return ofModule === true ? passOwn() : ofModule.then(passOwn)
+  }
+
+  /** Checks a request, or returns the earlier result for the same request. */
+  #passOnce(planned: PlannedGuard, place: Place, request: object, response: object): true | Promise<true> {
+    const results = this.#results[place].get(request) ?? new Map<object, true | Promise<true>>()
+    this.#results[place].set(request, results)
+    let passed = results.get(planned.guard)
+    if (passed === undefined) {
+      try {
+        passed = check(planned, place, request, response)
+      } catch (refusal) {
+        passed = Promise.reject(refusal)
+      }
+      results.set(planned.guard, passed)
+    }
+    return passed
   }
 
   /** Refuses held requests, because the server waits for its open requests before it closes. */
@@ -80,14 +134,39 @@ export class ModuleLimits implements CanActivate, NestInterceptor, OnModuleDestr
     if (prototype === undefined) return
     for (const name of new MetadataScanner().getAllMethodNames(prototype)) {
       const handler = prototype[name] as NestHandler
-      if ([of, handler].some((each) => Reflect.hasMetadata(RULE, each as NestHandler))) {
-        this.#handlers.of(of as Type, handler)
-      }
+      const both = [of as NestHandler, handler]
+      if (!both.some((each) => Reflect.hasMetadata(RULE, each))) continue
+      this.#handlers.of(of as Type, handler)
+      // Before Nest 12, global guards do not run in gateways.
+      if (Reflect.hasMetadata("websockets:is_gateway", both[0] as NestHandler) && !both.some(isGuarded))
+        throw unsupported(`the gateway ${both[0]?.name}`, "Put @UseGuards(RateLimitGuard) on it")
     }
   }
 }
 
-/** Returns true, or a promise that stays pending if nothing more may be sent. */
-function proceed(passed: unknown): true | Promise<true> {
-  return passed === true ? true : new Promise(() => {})
+function check(
+  { guard, plan }: PlannedGuard,
+  place: Place,
+  request: object,
+  response: object,
+): true | Promise<true> {
+  if (!plan.has(place)) return true
+  return passedBy(respond(guard, knownFacts(request), exchangeOf(request, response), plan.get(place)))
+}
+
+function isGuarded(decorated: NestHandler): boolean {
+  const guards: readonly object[] = Reflect.getMetadata("__guards__", decorated) ?? []
+  return guards.some((guard) => Reflect.hasMetadata(IS_GUARD, guard))
+}
+
+function knownFacts(request: object): RequestFacts {
+  const facts = factsOf(request)
+  if (facts === undefined) throw unsupported("requests of this platform", "Use Express or Fastify")
+  return facts
+}
+
+/** Returns true for a passed request, or a promise that stays pending if nothing more may be sent. */
+function passedBy(result: unknown): true | Promise<true> {
+  if (result instanceof Promise) return result.then(passedBy)
+  return result === true ? true : new Promise(() => {})
 }
