@@ -425,6 +425,12 @@ export const GROUPS: readonly Group[] = [
         words: "duration driver whitelist errorMessage",
       },
       {
+        path: "migrate/nestjs-throttler",
+        title: "@nestjs/throttler",
+        description: "Each option and decorator of @nestjs/throttler with its counterpart.",
+        words: "ThrottlerModule ThrottlerGuard SkipThrottle ttl getTracker blockDuration migrate replace",
+      },
+      {
         path: "migrate/rate-limiter-flexible",
         title: "rate-limiter-flexible",
         description: "What changes when you replace rate-limiter-flexible, and what you gain and lose.",

@@ -15,11 +15,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { AppModule } from "../../examples/src/nestjs/app.module.ts"
 import { QuotaController } from "../../examples/src/nestjs/quota.controller.ts"
 import { RateLimitFilter } from "../../examples/src/nestjs/rate-limit.filter.ts"
+import { ReplacedModule } from "../../examples/src/nestjs/replaced.module.ts"
+import { ThrottledModule } from "../../examples/src/nestjs/throttled.module.ts"
 import { UserModule } from "../../examples/src/nestjs/user.module.ts"
 import { blocksOf, ROOT } from "./documents.ts"
+import { namesIn, readGuide } from "./migrating/guide.ts"
 import { redisUrl, stopRedis } from "./preludes/redis.ts"
 
-const GUIDE = "docs/start/nestjs.md"
+const GUIDES = ["docs/start/nestjs.md", "docs/migrate/nestjs-throttler.md"] as const
 const FOLDER = `${ROOT}examples/src/nestjs/`
 
 const apps: INestApplication[] = []
@@ -94,9 +97,39 @@ describe.each([
   })
 })
 
-it("the guide shows the files of the app", () => {
-  const blocks = blocksOf(GUIDE).filter(({ testedBy }) => testedBy === "test/docs/nestjs.test.ts")
-  const files = [...readFileSync(ROOT + GUIDE, "utf8").matchAll(/examples\/src\/nestjs\/([\w.-]+)\)/g)]
+describe("the guide for @nestjs/throttler", () => {
+  it("replaces it in an app whose limits stay the same", async () => {
+    const paths = [
+      ...["exports", "exports", "exports", "health", "health", "health", "health", "health", "health"],
+      ...["reports", "reports", "reports", "reports", "reports", "reports", "exports"],
+    ]
+    const results: number[][] = []
+    for (const module of [ThrottledModule, ReplacedModule]) {
+      const app = await NestFactory.create(module, { logger: false })
+      apps.push(app)
+      await app.init()
+      const statuses: number[] = []
+      for (const path of paths) statuses.push((await supertest(app.getHttpServer()).get(`/${path}`)).status)
+      results.push(statuses)
+    }
+    expect(results[0]?.filter((status) => status === 429)).toHaveLength(3)
+    expect(results[1]).toEqual(results[0])
+  })
+
+  it("has a row for each option", () => {
+    const types = `${ROOT}examples/node_modules/@nestjs/throttler/dist/throttler-module-options.interface.d.ts`
+    const [declared = ""] = readFileSync(types, "utf8").split("export interface ThrottlerOptionsFactory")
+    const options = new Set([...declared.matchAll(/^ +(\w+)\??: /gm)].map(([, name = ""]) => name))
+    expect(options.size).toBeGreaterThan(10)
+    expect(namesIn(readGuide("nestjs-throttler.md").rows("Options"))).toEqual(
+      [...options, "@SkipThrottle", "@Throttle", "ThrottlerException", "ThrottlerGuard"].sort(),
+    )
+  })
+})
+
+it.each(GUIDES)("%s shows the files of the examples", (guide) => {
+  const blocks = blocksOf(guide).filter(({ testedBy }) => testedBy === "test/docs/nestjs.test.ts")
+  const files = [...readFileSync(ROOT + guide, "utf8").matchAll(/examples\/src\/nestjs\/([\w.-]+)\)/g)]
   expect(files).toHaveLength(blocks.length)
   for (const [index, [, file]] of files.entries()) {
     expect(blocks[index]?.text).toBe(readFileSync(FOLDER + file, "utf8"))

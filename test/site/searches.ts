@@ -69,6 +69,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "express middleware order", pages: ["/start/express"] },
   { words: "express error handler", pages: ["/start/express"], among: 3 },
   { words: "koa", pages: ["/start/koa", "/migrate/koa-ratelimit"] },
+  { words: "ThrottlerGuard", pages: ["/migrate/nestjs-throttler"] },
+  { words: "SkipThrottle getTracker", pages: ["/migrate/nestjs-throttler"] },
   { words: "ctx.state.rateLimit", pages: ["/start/koa"], among: 3 },
   { words: "before going to production", pages: ["/production/checklist"] },
   { words: "go live checklist", pages: ["/production/checklist"] },
