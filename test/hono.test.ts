@@ -1,4 +1,4 @@
 import { onHono } from "./contracts/adapter/on-hono.ts"
 import { adapterContract } from "./contracts/adapter-contract.ts"
 
-adapterContract("@sluice/fetch, on Hono and Node", onHono)
+adapterContract("@sluice/fetch/hono", onHono)

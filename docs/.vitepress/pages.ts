@@ -57,7 +57,7 @@ export const GROUPS: readonly Group[] = [
       {
         path: "start/fetch",
         title: "Hono, Next.js, Bun, Deno",
-        description: "One handler for servers that use fetch: Hono, Next.js, SvelteKit, h3, Bun and Deno.",
+        description: "One line for Hono and SvelteKit, and one handler for Next.js, h3, Bun and Deno.",
         words: "edge serverless workers cloudflare lambda remix elysia nitro nuxt",
       },
       {

@@ -136,7 +136,7 @@ describe("a block", () => {
     ["an expected value without an expression", "if (true) { // => 3\n}", /stands behind an expression/],
     ["an unknown option", 'rateLimit({ limit: 5, windw: "1 minute" } as never)', /page\.md:7: .*windw/s],
     ["an undefined name", "ap.use(handler)", /page\.md:7: ap is not defined/],
-    ["an unknown prelude", "app.use(handler)", /no prelude "hono"/, { run: "hono" }],
+    ["an unknown prelude", "app.use(handler)", /no prelude "nuxt"/, { run: "nuxt" }],
     ["requests that cannot be read", "app.use(handler)", /is not like/, { run: "express, GET 200" }],
   ])("with %s makes the check throw", async (_, text, message, more: Partial<Block> = {}) => {
     await expect(cover(block("ts", text, more))).rejects.toThrow(message)

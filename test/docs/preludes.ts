@@ -8,12 +8,17 @@ const PRELUDES: Readonly<Record<string, () => Promise<Prelude>>> = {
   express: () => import("./preludes/express.ts"),
   koa: () => import("./preludes/koa.ts"),
   fastify: () => import("./preludes/fastify.ts"),
+  hono: () => import("./preludes/hono.ts"),
   dynamodb: () => import("./preludes/dynamodb.ts"),
   work: () => import("./preludes/work.ts"),
 }
 
 /** The frameworks, by the modules that a block imports. The default is Express. */
-const FRAMEWORKS = { koa: /^(@sluice\/)?koa|^@koa\//, fastify: /^(@sluice\/)?fastify|^@fastify\// }
+const FRAMEWORKS = {
+  koa: /^(@sluice\/)?koa|^@koa\//,
+  fastify: /^(@sluice\/)?fastify|^@fastify\//,
+  hono: /^(@sluice\/fetch\/)?hono/,
+}
 
 /**
  * Returns the prelude that a block's comment names, or else the prelude of the block's framework.

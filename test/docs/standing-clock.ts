@@ -16,6 +16,7 @@ const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/redis": { redisStore: 0 },
   "@sluice/express": { rateLimit: 0 },
   "@sluice/koa": { rateLimit: 0 },
+  "@sluice/fetch/hono": { rateLimit: 0 },
   // Fastify calls this function with the app and the options, in this order.
   "@sluice/fastify": { rateLimit: 1, default: 1 },
 }

@@ -20,7 +20,7 @@ const SVELTEKIT = ["@sveltejs/kit@3.2.0", "@sveltejs/vite-plugin-svelte@7.3.1", 
 const FRAMEWORKS = ["hono", "@hono/node-server", "h3", "ioredis", "redis"].map(versionOf)
 
 const recipes = blocksTestedBy("test/packages/fetch.check.ts", "docs/start/fetch.md", 6)
-const [ON_HONO, ON_NEXT, ON_SVELTEKIT, ON_H3, ON_BUN, ON_DENO] = recipes.map(({ text }) => text)
+const [ON_HONO, ON_SVELTEKIT, ON_NEXT, ON_H3, ON_BUN, ON_DENO] = recipes.map(({ text }) => text)
 
 type Headers = Readonly<Record<string, string>>
 
@@ -133,7 +133,6 @@ describe("docs/start/fetch.md", () => {
       const served = name === "bun" ? own : "Deno.serve({ port: 3000 }, app.fetch)"
       const text = (ON_HONO ?? "")
         .replace('import { serve } from "@hono/node-server"\n', "")
-        .replace("@hono/node-server/conninfo", `hono/${name}`)
         .replace(/^serve\(.*$/m, served)
       await expectRecipe(folder, [runtime, ...args], text)
     })
@@ -236,6 +235,10 @@ describe("docs/start/fetch.md on SvelteKit", () => {
       "<script>let { data } = $props()</script><p>{data.text}</p>\n",
     )
     project.write("src/routes/asking/+page.server.js", ASKING)
+    for (const page of ["one", "two"]) {
+      project.write(`src/routes/${page}/+page.js`, "export const prerender = true\n")
+      project.write(`src/routes/${page}/+page.svelte`, `<p>${page}</p>\n`)
+    }
   })
   afterAll(() => project.remove())
 
@@ -267,9 +270,18 @@ describe("docs/start/fetch.md on SvelteKit", () => {
     }
   })
 
+  it("does not count the pages that a build renders", async () => {
+    project.write("src/hooks.server.ts", (ON_SVELTEKIT ?? "").replace("limit: 100,", "limit: 1,"))
+    const build = await project.start("node", [project.installed("vite", "bin/vite.js"), "build"]).ended
+    expect({ ...build, stdout: "" }).toMatchObject({ code: 0 })
+    for (const page of ["one", "two"]) {
+      expect(project.read(`.svelte-kit/output/prerendered/pages/${page}.html`)).toContain(`<p>${page}</p>`)
+    }
+  })
+
   it("counts requests for the data of a page as requests for the page", async () => {
     const { running, origin } = await start(
-      (ON_SVELTEKIT ?? "").replace("limit: 100,", 'limit: 1,\n  match: { path: "/search" },'),
+      (ON_SVELTEKIT ?? "").replace("limit: 100,", 'limit: 1, match: { path: "/search" },'),
     )
     try {
       await started(running, `${origin}/hello`)

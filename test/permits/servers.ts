@@ -8,7 +8,7 @@ import { serve } from "@hono/node-server"
 import type { Limiter } from "@sluice/core"
 import { rateLimit as onExpress } from "@sluice/express"
 import { rateLimit as onFastify } from "@sluice/fastify"
-import { rateLimit as onFetch } from "@sluice/fetch"
+import { rateLimit as onHono } from "@sluice/fetch/hono"
 import { rateLimit as onKoa } from "@sluice/koa"
 import express from "express"
 import express4 from "express4"
@@ -173,18 +173,9 @@ export async function fastifyApp(
 }
 
 function honoApp(limiter: Limiter<never>, handle: Handle): Hono {
-  const limit = onFetch({ limiter, clientAddress: () => undefined })
   const app = new Hono()
   app.onError((_error, c) => c.body(null, 500))
-  app.use(async (c, next) => {
-    const limited = await limit(c.req.raw)
-    if (limited.response !== undefined) {
-      c.res = limited.response
-      return
-    }
-    await next()
-    c.res = limited.withHeaders(c.res)
-  })
+  app.use(onHono({ limiter }))
   app.get("/", (c) => {
     return handle({
       send: (status, body) => new Response(body ?? null, { status }),

@@ -18,6 +18,8 @@ import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as fetch from "@sluice/fetch"
+import * as onHono from "@sluice/fetch/hono"
+import * as onSvelteKit from "@sluice/fetch/sveltekit"
 import * as koa from "@sluice/koa"
 import * as logs from "@sluice/logs"
 import * as nestjs from "@sluice/nestjs"
@@ -81,6 +83,7 @@ const GROUP_REQUEST = {
 
 type Args = readonly fc.Arbitrary<Odd>[]
 const limiterOptions = oddFor(OPTIONS, GOOD)
+const frameworkOptions = oddFor(["clientAddress", "facts", ...OPTIONS], GOOD)
 const ruleOf = oddFor([...MEMBERS, "rate", "on_missing", "request_rejection_message", "content_type"], RULE)
 const storedDocument = fc.oneof(
   oddFor(STORED_MEMBERS, { service_id: "a", rules: [RULE] }),
@@ -357,14 +360,14 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         fromBun: BY_TYPES,
         fromDeno: BY_TYPES,
         fromH3: BY_TYPES,
-        fromHono: BY_TYPES,
         fromProxies: BY_TYPES,
-        fromSvelteKit: BY_TYPES,
         rateLimit: [
           oddFor(["clientAddress", "facts", ...OPTIONS], { ...GOOD, clientAddress: () => undefined }),
         ],
       },
     ],
+    "@sluice/fetch/hono": [onHono, { rateLimit: [frameworkOptions] }],
+    "@sluice/fetch/sveltekit": [onSvelteKit, { rateLimit: [frameworkOptions] }],
     "@sluice/koa": [koa, { rateLimit: [limiterOptions] }],
     "@sluice/fastify": [
       { rateLimit: registered },

@@ -20,22 +20,6 @@ export const fromDeno: ClientAddress<{
   readonly remoteAddr: object
 }> = (_request, { remoteAddr }) => (remoteAddr as { readonly hostname?: string }).hostname
 
-/**
- * Reads the address with the function that Hono provides for the server: `getConnInfo` of
- * "@hono/node-server/conninfo", "hono/bun" or "hono/deno".
- */
-export function fromHono<Context>(
-  getConnInfo: (context: Context) => {
-    /** The peer of the connection. */
-    readonly remote: {
-      /** An IP address. */
-      readonly address?: string | undefined
-    }
-  },
-): ClientAddress<Context> {
-  return (_request, context) => getConnInfo(context).remote.address
-}
-
 /** Reads the address from the event of h3 2, on any of its servers. */
 export const fromH3: ClientAddress<{
   /** The request object of h3's server. */
@@ -44,12 +28,6 @@ export const fromH3: ClientAddress<{
     readonly ip?: string | undefined
   }
 }> = (_request, event) => event.req.ip
-
-/** Reads the address from SvelteKit's event. With adapter-node, leave ADDRESS_HEADER unset and set `trustedProxies`. */
-export const fromSvelteKit: ClientAddress<{
-  /** Returns the address that SvelteKit's adapter provides. */
-  getClientAddress(): string
-}> = (_request, event) => event.getClientAddress()
 
 /**
  * Returns no address, for servers that do not expose the connection, such as Next.js. The client's address is then

@@ -7,7 +7,8 @@ export interface RequestWith<Context> extends Request {
   readonly [CONTEXT]?: Context
 }
 
-const contexts = new WeakMap<Request, unknown>()
+/** The contexts that were passed to limiters, by their requests. */
+export const contexts: WeakMap<object, unknown> = new WeakMap()
 
 /**
  * Returns the context that was passed to `limit(request, context)` with this request: the framework's own object,
@@ -31,7 +32,7 @@ export function contextOf<Context>(request: RequestWith<Context>): Context | und
   return contexts.get(request) as Context | undefined
 }
 
-/** Stores the context for {@link contextOf}. */
-export function setContext(request: Request, context: unknown): void {
-  contexts.set(request, context)
+/** Stores the context for {@link contextOf}. Does nothing if the app has passed something else than an object. */
+export function setContext(request: object, context: unknown): void {
+  if (request === Object(request)) contexts.set(request, context)
 }

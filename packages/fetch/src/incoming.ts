@@ -1,26 +1,35 @@
+import type { InvalidOptionError } from "@sluice/core"
 import { type ClosingResponse, FetchFacts } from "@sluice/core/adapters"
-import type { AppFunctions, FrameworkFacts } from "./app-functions.ts"
+import { ADDRESS, type AppFunctions, type FrameworkFacts, faultOf } from "./app-functions.ts"
 
 /**
  * A request as the guard reads it: its facts, and whether its client has hung up. Each value is read only when the
  * guard needs it.
  */
-export class Incoming<Context> extends FetchFacts implements ClosingResponse {
-  readonly #request: Request
-  readonly #context: Context
-  readonly #read: AppFunctions<Context>
+export class Incoming<Subject> extends FetchFacts implements ClosingResponse {
+  readonly request: Request
+  /** The object that the app's functions receive. */
+  readonly subject: Subject
+  /** The reason why the framework cannot provide the client's address. */
+  fault: InvalidOptionError | undefined
+  readonly #read: AppFunctions<Subject>
   #known: FrameworkFacts | undefined
 
-  /** Creates the facts. The functions in `read` must not throw. */
-  constructor(request: Request, context: Context, read: AppFunctions<Context>) {
+  /** Reads nothing yet. */
+  constructor(request: Request, subject: Subject, read: AppFunctions<Subject>) {
     super(request)
-    this.#request = request
-    this.#context = context
+    this.request = request
+    this.subject = subject
     this.#read = read
   }
 
   override get remoteAddress(): string | undefined {
-    return this.#read.clientAddress(this.#request, this.#context)
+    try {
+      return this.#read.clientAddress(this.subject)
+    } catch (error) {
+      this.fault = faultOf(ADDRESS, `is missing, and the address of the client is not known: ${error}`)
+      return undefined
+    }
   }
 
   override get routedUrl(): string | undefined {
@@ -41,15 +50,15 @@ export class Incoming<Context> extends FetchFacts implements ClosingResponse {
 
   /** True if the client has hung up. */
   get closed(): boolean {
-    return this.#request.signal.aborted
+    return this.request.signal.aborted
   }
 
   once(_event: "close", listener: () => void): void {
-    this.#request.signal.addEventListener("abort", listener, { once: true })
+    this.request.signal.addEventListener("abort", listener, { once: true })
   }
 
   off(_event: "close", listener: () => void): void {
-    this.#request.signal.removeEventListener("abort", listener)
+    this.request.signal.removeEventListener("abort", listener)
   }
 
   /** Calls `listener` when the client hangs up, or immediately if it has hung up. */
@@ -59,7 +68,7 @@ export class Incoming<Context> extends FetchFacts implements ClosingResponse {
   }
 
   get #facts(): FrameworkFacts {
-    this.#known ??= this.#read.facts(this.#request, this.#context)
+    this.#known ??= this.#read.facts(this.subject)
     return this.#known
   }
 }

@@ -75,7 +75,7 @@ describe("rateLimit", () => {
     const limit = await started(once())
     for (const other of [undefined, {}, { headers: {} }, { req: { raw: asked() } }]) {
       await expect(limit(other as never, ALICE)).rejects.toThrow(
-        /request: is not a Request.*c\.req\.raw in Hono/,
+        /request: is not a Request.*event\.req in h3/,
       )
     }
   })
@@ -145,11 +145,7 @@ describe("the functions in the options", () => {
     })
     const [ann, ben] = [{ user: "ann" }, { user: "ben" }]
     const request = asked()
-    const other = await started(once({ name: "other" }))
     const limited = await limit(request, ann)
-    // The functions receive the context that was passed to this limiter, even if another limiter receives another
-    // context.
-    await other(request, ALICE)
     limited.withHeaders?.(new Response("ok"))
     expect((await limit(asked(), ann)).response?.status).toBe(429)
     expect((await limit(asked(), ben)).response).toBe(undefined)

@@ -1,32 +1,28 @@
 /**
- * Rate limiting for servers whose handlers take a `Request` and return a `Response`: Hono, Next.js, SvelteKit, h3,
- * Bun and Deno. `limit.limiter.decisionOn(request)` returns the decision, a {@link Decision} of `@sluice/core`.
+ * Rate limiting for servers whose handlers take a `Request` and return a `Response`: Next.js, h3, Bun and Deno. Hono,
+ * SvelteKit and Elysia have their own entry points. `limit.limiter.decisionOn(request)` returns the decision, a
+ * {@link Decision} of `@sluice/core`.
  * @module @sluice/fetch
  */
 
-import { InvalidOptionError, type Limiter, type Problem } from "@sluice/core"
-import { createGuard } from "@sluice/core/adapters"
+import type { Limiter } from "@sluice/core"
 import type { MaybePromise } from "@sluice/core/kit"
-import { ADDRESS, FACTS, withoutErrors } from "./app-functions.ts"
-import { type RequestWith, setContext } from "./context.ts"
-import { Incoming } from "./incoming.ts"
+import { FACTS } from "./app-functions.ts"
+import { contexts, type RequestWith, setContext } from "./context.ts"
+import { Limiting } from "./limiting.ts"
 import { type RateLimitOptions, requireAddress } from "./options.ts"
-import { keepAnswers, type OwnAnswers, toResponse } from "./own-answer.ts"
-import { addHeaders, headersAfter } from "./response-headers.ts"
-import { whenEnded } from "./when-ended.ts"
 
 export type { FrameworkFacts } from "./app-functions.ts"
-export {
-  type ClientAddress,
-  fromBun,
-  fromDeno,
-  fromH3,
-  fromHono,
-  fromProxies,
-  fromSvelteKit,
-} from "./client-address.ts"
+export { type ClientAddress, fromBun, fromDeno, fromH3, fromProxies } from "./client-address.ts"
 export { contextOf, type RequestWith } from "./context.ts"
-export type { FetchLimiterOptions, GuardedOptions, OnFetchRejected, RateLimitOptions } from "./options.ts"
+export type {
+  FetchAnswer,
+  FetchLimiterOptions,
+  FrameworkOptions,
+  GuardedOptions,
+  OnFetchRejected,
+  RateLimitOptions,
+} from "./options.ts"
 
 /** The result for one request: a response to send, or a function for the app's own response. */
 export type Limited =
@@ -67,9 +63,9 @@ export interface RateLimit<Context> {
   ): Promise<Limited>
   /**
    * Returns a handler that responds to refused requests, and passes all other requests to `handler`, with the
-   * arguments that the server passes. If `handler` throws, `refundWhen` receives the `status` of the error, or 500. The permits of rules with `concurrent` are
-   * released when the response has ended, the client has hung up, or `handler` has thrown or has upgraded the connection
-   * to a WebSocket.
+   * arguments that the server passes. If `handler` throws, `refundWhen` receives the `status` of the error, or 500. The
+   * permits of rules with `concurrent` are released when the response has ended, the client has hung up, or `handler` has
+   * thrown or has upgraded the connection to a WebSocket.
    */
   wrap<
     Asked extends Request,
@@ -103,74 +99,25 @@ export interface RateLimit<Context> {
  */
 export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>): RateLimit<Context> {
   requireAddress(options)
-  const { clientAddress, facts, ...others } = options
-  const seen = new WeakMap<object, Incoming<Context>>()
-  const ownAnswers: OwnAnswers = new WeakMap()
-  const guard = createGuard(keepAnswers(others, ownAnswers), (request) => seen.get(request))
-  const read = {
-    clientAddress: withoutErrors(clientAddress, ADDRESS, guard.warn.bind(guard)),
-    facts: withoutErrors(facts ?? (() => FACTS.otherwise), FACTS, guard.warn.bind(guard)),
-  }
-
-  const settle = (request: Request, context: Context, status: number): void => {
-    // A client that has hung up does not receive the response, so its units stay taken.
-    if (!guard.needsStatus || request.signal.aborted) return
-    setContext(request, context)
-    guard.reportStatus(request, status)
-  }
+  const limiting = new Limiting<RequestWith<Context>>(options, {
+    clientAddress: () => undefined,
+    facts: () => FACTS.otherwise,
+    requestOf: (request) => (contexts.has(request) ? request : undefined),
+  })
 
   const limit = async (request: Request, context: Context): Promise<Limited> => {
-    if (typeof request?.headers?.get !== "function") throw new InvalidOptionError([NOT_A_REQUEST])
-    const incoming = new Incoming(request, context, read)
-    seen.set(request, incoming)
     setContext(request, context)
-    const outcome = await guard.check(incoming, request, incoming)
-    const release = (): void => guard.release(request)
-    if (guard.holdsPermits(request)) incoming.onClose(release)
-    // The client has hung up, so nobody reads this response. nginx logs the same status.
-    if (outcome === undefined) return { response: new Response(null, { status: 499 }) }
-    const headers = headersAfter(outcome, request)
-    const withHeaders = (response: Response): Response => {
-      settle(request, context, response.status)
-      // Only wrap the body if necessary, because servers send some bodies faster than a stream.
-      const watched = guard.holdsPermits(request) ? whenEnded(request, response, release) : response
-      return addHeaders(watched, headers)
-    }
-    const { rejection } = outcome
-    if (rejection === undefined) return { withHeaders }
-    const answer = (await guard.answer(outcome, request, context)) ?? rejection
-    return { response: withHeaders(ownAnswers.get(request) ?? toResponse(answer)) }
+    const decided = await limiting.decide(request)
+    const { refusal } = decided
+    if (refusal !== undefined) return { response: refusal }
+    return { withHeaders: (response) => limiting.finish(decided, response) }
   }
-
   const wrap: RateLimit<Context>["wrap"] =
     (handler) =>
-    async (request, context, ...rest) => {
-      const limited = await limit(request, context)
-      if (limited.response !== undefined) return limited.response
-      try {
-        const response = await handler(request, context, ...rest)
-        if (response !== undefined) return limited.withHeaders(response)
-        // In Bun, a handler returns undefined after it has upgraded the connection to a WebSocket.
-        guard.release(request)
-        return response
-      } catch (error) {
-        settle(request, context, statusOf(error))
-        guard.release(request)
-        throw error
-      }
+    (request, context, ...rest) => {
+      setContext(request, context)
+      return limiting.pass(request, () => handler(request, context, ...rest))
     }
 
-  return Object.assign(limit as RateLimit<Context>, { wrap, limiter: guard.limiter })
-}
-
-/** Returns the status that a framework sends when a handler throws this error. */
-function statusOf(error: unknown): number {
-  const { status } = (error ?? {}) as { readonly status?: unknown }
-  return typeof status === "number" ? status : 500
-}
-
-const NOT_A_REQUEST: Problem = {
-  path: "request",
-  message: "is not a Request of the fetch API",
-  accepted: "limit(request, context): c.req.raw in Hono, event.request in SvelteKit, event.req in h3",
+  return Object.assign(limit as RateLimit<Context>, { wrap, limiter: limiting.limiter })
 }

@@ -1,14 +1,7 @@
-import {
-  type Decision,
-  InvalidOptionError,
-  type Limiter,
-  type Problem,
-  type Rejection,
-  type RejectionAnswer,
-} from "@sluice/core"
+import type { Decision, Limiter, Rejection, RejectionAnswer } from "@sluice/core"
 import type { LimiterSettings, LimitWithWindow } from "@sluice/core/adapters"
 import type { MaybePromise } from "@sluice/core/kit"
-import type { FrameworkFacts } from "./app-functions.ts"
+import { type FrameworkFacts, faultOf } from "./app-functions.ts"
 import { type ClientAddress, fromProxies } from "./client-address.ts"
 import type { RequestWith } from "./context.ts"
 
@@ -21,28 +14,46 @@ export type OnFetchRejected<Context> = (
   rejection: Rejection,
   decision: Decision,
   context: Context,
-) => MaybePromise<Response | RejectionAnswer | undefined>
+) => FetchAnswer
+
+/** The result of `onRejected`: a `Response`, or status, headers and body; undefined for the standard response. */
+export type FetchAnswer = MaybePromise<Response | RejectionAnswer | undefined>
 
 /** Limiter options, in which `onRejected` may return a `Response`. */
-export type FetchLimiterOptions<Context> = Omit<LimiterSettings<RequestWith<Context>>, "onRejected"> &
+export type FetchLimiterOptions<Request, OnRejected> = Omit<LimiterSettings<Request>, "onRejected"> &
   LimitWithWindow & {
     /** Returns the response to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
-    readonly onRejected?: OnFetchRejected<Context> | undefined
+    readonly onRejected?: OnRejected | undefined
   }
 
 /** Limiter options, or a limiter to share. */
-export type GuardedOptions<Context> =
-  | FetchLimiterOptions<Context>
+export type GuardedOptions<Request, OnRejected> =
+  | FetchLimiterOptions<Request, OnRejected>
   | {
       /**
        * A limiter that `createLimiter` has created. Its `onRejected` returns status, headers and body, not a
        * `Response`.
        */
-      readonly limiter: Limiter<RequestWith<Context>>
+      readonly limiter: Limiter<Request>
     }
 
+/**
+ * The options of the entry points for frameworks: limiter options, or a limiter to share. Functions in the options
+ * receive the framework's own object.
+ */
+export type FrameworkOptions<Event> = GuardedOptions<
+  Event,
+  (event: Event, rejection: Rejection, decision: Decision) => FetchAnswer
+> & {
+  /**
+   * Returns the address of the connection's peer, or undefined if the proxies in `trustedProxies` report it. Default: the
+   * address that the server provides.
+   */
+  readonly clientAddress?: ((event: Event) => string | undefined) | undefined
+}
+
 /** Limiter options or a limiter to share, and the source of the client's address. */
-export type RateLimitOptions<Context> = GuardedOptions<Context> & {
+export type RateLimitOptions<Context> = GuardedOptions<RequestWith<Context>, OnFetchRejected<Context>> & {
   /**
    * Returns the address of the connection's peer. There is a function for each server, such as {@link fromBun}.
    * Required, because a `Request` does not have an address. If no rule counts by address, pass `() => undefined`.
@@ -63,24 +74,26 @@ export function requireAddress(options: {
   readonly limiter?: unknown
 }): void {
   const { clientAddress, trustedProxies, limiter } = options ?? {}
-  if (typeof clientAddress !== "function") throw new InvalidOptionError([noAddress(clientAddress)])
+  if (typeof clientAddress !== "function") {
+    const fault =
+      clientAddress === undefined ? "is missing" : `a value of type ${typeof clientAddress} is not a function`
+    throw faultOf(SOURCE, `${fault}, and a Request does not have an address`)
+  }
   // Do not check `trustedProxies` of a shared limiter, because its options are not available here.
   if (clientAddress !== fromProxies || limiter !== undefined) return
-  if (typeof trustedProxies !== "number" || trustedProxies === 0) throw new InvalidOptionError([NO_PROXIES])
-}
-
-function noAddress(given: unknown): Problem {
-  const fault = given === undefined ? "is missing" : `a value of type ${typeof given} is not a function`
-  return {
-    path: "clientAddress",
-    message: `${fault}, and a Request does not have an address`,
-    accepted:
-      "the function for your server: fromBun, fromDeno, fromHono(getConnInfo), fromH3, fromSvelteKit or fromProxies",
+  if (typeof trustedProxies !== "number" || trustedProxies === 0) {
+    throw faultOf(
+      PROXIES,
+      "is not a number of proxies, but only proxies can report the address (fromProxies)",
+    )
   }
 }
 
-const NO_PROXIES: Problem = {
-  path: "trustedProxies",
-  message: "is not a number of proxies, but only proxies can report the address (fromProxies)",
-  accepted: "the number of proxies in front of the app, from 1",
+const SOURCE = {
+  path: "clientAddress",
+  accepted:
+    "the function for your server: fromBun, fromDeno, fromH3 or fromProxies. Hono, SvelteKit and Elysia have entry points that " +
+    "need none, such as @sluice/fetch/hono",
 }
+
+const PROXIES = { path: "trustedProxies", accepted: "the number of proxies in front of the app, from 1" }

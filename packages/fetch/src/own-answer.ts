@@ -1,28 +1,29 @@
 import type { OnRejected, RejectionAnswer } from "@sluice/core"
 import type { GuardOptions } from "@sluice/core/adapters"
-import type { RequestWith } from "./context.ts"
-import type { FetchLimiterOptions, GuardedOptions } from "./options.ts"
+import type { FetchAnswer, GuardedOptions } from "./options.ts"
 
 /** The responses that `onRejected` has returned. */
-export type OwnAnswers = WeakMap<Request, Response>
+export type OwnAnswers = WeakMap<object, Response>
 
 /**
  * Returns the options for the guard, which does not know the fetch API. A `Response` that `onRejected` returns is
  * stored in `ownAnswers`.
  */
-export function keepAnswers<Context>(
-  options: GuardedOptions<Context>,
+export function keepAnswers<Subject extends object>(
+  options: GuardedOptions<Subject, (...refused: never) => FetchAnswer>,
   ownAnswers: OwnAnswers,
-): GuardOptions<RequestWith<Context>, Context> {
-  const { onRejected } = options as FetchLimiterOptions<Context>
-  if (typeof onRejected !== "function") return options as GuardOptions<RequestWith<Context>, Context>
-  const keeping: OnRejected<RequestWith<Context>, Context> = async (...refused) => {
+): GuardOptions<Subject> {
+  const { onRejected, ...others } = options as {
+    readonly onRejected?: (...refused: readonly unknown[]) => FetchAnswer
+  }
+  if (typeof onRejected !== "function") return options as GuardOptions<Subject>
+  const keeping: OnRejected<Subject> = async (...refused) => {
     const own = await onRejected(...refused)
     if (!isResponse(own)) return own
-    ownAnswers.set(refused[0], own)
+    ownAnswers.set(refused[0] as Subject, own)
     return false
   }
-  return { ...(options as FetchLimiterOptions<Context>), onRejected: keeping }
+  return { ...(others as GuardOptions<Subject>), onRejected: keeping }
 }
 
 /** True if the value is a `Response`. Does not use `instanceof`, because some servers replace the global class. */

@@ -40,6 +40,20 @@ export function addHeaders(response: Response, headers: Headers): Response {
   return addTo(copy, headers)
 }
 
+/**
+ * Returns a response with the cookies of another response, and with those of its headers that the response does not
+ * have. Returns a copy if there are any, because the app may reuse the response.
+ */
+export function withHeadersOf(other: Response, response: Response): Response {
+  const added = [...other.headers]
+  if (added.length === 0) return response
+  const copy = copyOf(response)
+  for (const [name, value] of added) {
+    if (name === "set-cookie" || !copy.headers.has(name)) copy.headers.append(name, value)
+  }
+  return copy
+}
+
 function copyOf(response: Response): Response {
   return new Response(response.body, response)
 }

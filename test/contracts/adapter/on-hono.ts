@@ -1,10 +1,8 @@
 import type { AddressInfo } from "node:net"
 import { serve } from "@hono/node-server"
-import { getConnInfo } from "@hono/node-server/conninfo"
-import { decisionOn } from "@sluice/core"
-import { fromHono, type RateLimitOptions, rateLimit } from "@sluice/fetch"
-import { type Context, Hono, type MiddlewareHandler } from "hono"
-import { routePath } from "hono/route"
+import { type RateLimitOptions, rateLimit } from "@sluice/fetch/hono"
+import { type Context, Hono } from "hono"
+import { validator } from "hono/validator"
 import type { AdapterUnderTest, AppPlan, Deviation, Options, Reply, RunningApp } from "./plan.ts"
 
 const NO_RESPONSE = "a handler has no response to write to; onRejected returns what is sent"
@@ -25,11 +23,7 @@ const deviations: readonly Deviation[] = [
   ].map((behaviour) => ({ behaviour, reason: NO_RESPONSE })),
   {
     behaviour: "matches the path both before and after the app rewrites it",
-    reason: "the URL of a Request cannot change; packages/fetch/src/facts.test.ts tests routedUrl",
-  },
-  {
-    behaviour: "can peek at and reset the client that its mount counts",
-    reason: "a Request that was not passed to limit(request, context) has no address",
+    reason: "the URL of a Request cannot change",
   },
   {
     behaviour: "gets the headers of GET and no body if its method is HEAD",
@@ -41,11 +35,11 @@ const deviations: readonly Deviation[] = [
   },
 ]
 
-/** The adapter for fetch-style servers, with Hono on Node. The app's functions receive a `Request` of the fetch API. */
+/** The middleware for Hono, on Node. */
 export const onHono: AdapterUnderTest = {
   start: (plan) => listen(appOf(plan)),
-  decisionOf: decisionOn,
-  headerOf: (request, name) => (request as Request).headers.get(name) ?? undefined,
+  decisionOf: (request) => (request as Context).var.rateLimit,
+  headerOf: (request, name) => (request as Context).req.header(name),
   reply: () => {},
   replyLater: () => {},
   replyInParts: () => {},
@@ -74,13 +68,7 @@ function appOf({ parsesBodies, setsCookie, mounts = [], routes = [{ path: "/" }]
     const { status = 500, headers = {} } = error as HttpError
     return c.body("", status as 500, headers)
   })
-  if (parsesBodies) {
-    app.use(async (c, next) => {
-      const json = await c.req.text()
-      if (json !== "") bodies.set(c.req.raw, JSON.parse(json))
-      await next()
-    })
-  }
+  if (parsesBodies) app.use(validator("json", (value: object) => value))
   if (setsCookie !== undefined) {
     app.use(async (c, next) => {
       await next()
@@ -92,7 +80,7 @@ function appOf({ parsesBodies, setsCookie, mounts = [], routes = [{ path: "/" }]
     for (const options of own) app.on(method, path, mounted(options))
     if (mountPerRequest !== undefined) app.on(method, path, (c, next) => mounted(mountPerRequest())(c, next))
     app.on(method, path, async (c) => {
-      const { status = 200, body = "ok" }: Reply = await handle(c.req.raw)
+      const { status = 200, body = "ok" }: Reply = await handle(c)
       return c.body(body, status as 200)
     })
   }
@@ -105,23 +93,6 @@ interface HttpError {
   readonly headers?: Record<string, string>
 }
 
-const bodies = new WeakMap<Request, unknown>()
-
-function mounted(options: Options): MiddlewareHandler {
-  const limit = rateLimit({
-    ...options,
-    clientAddress: fromHono(getConnInfo),
-    facts: (request: Request, c: Context) => ({
-      route: routePath(c),
-      params: c.req.param(),
-      body: bodies.get(request),
-    }),
-  } as unknown as RateLimitOptions<Context>)
-  return async (c, next) => {
-    const limited = await limit(c.req.raw, c)
-    if (limited.response) return limited.response
-    await next()
-    c.res = limited.withHeaders(c.res)
-    return undefined
-  }
+function mounted(options: Options): ReturnType<typeof rateLimit> {
+  return rateLimit(options as unknown as RateLimitOptions)
 }

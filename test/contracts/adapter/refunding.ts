@@ -68,11 +68,12 @@ export function refunding(behaves: Behaves): void {
               path: "/",
               handle: async (request) => {
                 if (asked++ > 0) return {}
-                const { signal, socket } = request as {
-                  readonly signal?: AbortSignal
+                const { req, socket } = request as {
+                  // Hono's context contains its request.
+                  readonly req?: { readonly raw?: Request }
                   readonly socket: Socket
                 }
-                const gone = signal === undefined ? once(socket, "close") : once(signal, "abort")
+                const gone = req?.raw === undefined ? once(socket, "close") : once(req.raw.signal, "abort")
                 arrived()
                 await gone
                 setImmediate(answered)

@@ -202,5 +202,7 @@ function members(field: string | undefined): Record<string, Record<string, unkno
 
 /** Returns the path of a request, whose URL is absolute in the fetch API. */
 function pathOf(request: object): string {
-  return new URL((request as { readonly url: string }).url, "http://shop.example").pathname
+  // Hono's context contains its request.
+  const { url, req } = request as { readonly url?: string; readonly req?: { readonly url: string } }
+  return new URL(url ?? `${req?.url}`, "http://shop.example").pathname
 }

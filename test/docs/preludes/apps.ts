@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream"
 import Router from "@koa/router"
 import express, { type Express, type RequestHandler } from "express"
 import fastify, { type FastifyInstance } from "fastify"
+import { type Handler, Hono } from "hono"
 import { Redis } from "ioredis"
 import Koa, { type Middleware } from "koa"
 import { onTestFinished } from "vitest"
@@ -54,6 +55,11 @@ export const apps = {
     handler: (): Middleware => (ctx) => {
       ctx.body = { ok: true }
     },
+  },
+  hono: {
+    ...shared,
+    app: (): Hono => new Hono(),
+    handler: (): Handler => (c) => c.json({ ok: true }),
   },
   fastify: {
     ...shared,
