@@ -57,8 +57,9 @@ export const GROUPS: readonly Group[] = [
       {
         path: "start/fetch",
         title: "Hono, Next.js, Bun, Deno",
-        description: "One line for Hono and SvelteKit, and one handler for Next.js, h3, Bun and Deno.",
-        words: "edge serverless workers cloudflare lambda remix elysia nitro nuxt",
+        description:
+          "One line for Hono, SvelteKit and Elysia, and one handler for Next.js, h3, Bun and Deno.",
+        words: "edge serverless workers cloudflare lambda remix nitro nuxt",
       },
       {
         path: "start/nestjs",

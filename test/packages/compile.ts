@@ -34,6 +34,7 @@ const WRONG_BY_THEMSELVES = [
   "node_modules/@nestjs/common/pipes/file/max-file-size.validator.d.ts",
   // These declarations need browser types.
   "node_modules/hono/dist/types/client/types.d.ts",
+  "node_modules/hono/dist/types/hono-base.d.ts",
   "node_modules/hono/dist/types/helper/websocket/index.d.ts",
 ]
 

@@ -16,6 +16,7 @@ const besideBundled = (name: string): string[] => [
 ]
 /** The contents of a tarball other than code, declarations, package.json, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
+  fetch: ["elysia/package.json", "hono/package.json", "sveltekit/package.json"],
   cli: ["bin/sluice.js"],
   core: [
     "adapters/package.json",

@@ -17,10 +17,14 @@ import { versionOf } from "./versions.ts"
 
 const NEXT = ["next@16.4.6", "react@19.3.1", "react-dom@19.3.1"]
 const SVELTEKIT = ["@sveltejs/kit@3.2.0", "@sveltejs/vite-plugin-svelte@7.3.1", "svelte@5.57.3", "vite@8.3.8"]
-const FRAMEWORKS = ["hono", "@hono/node-server", "h3", "ioredis", "redis"].map(versionOf)
+const FRAMEWORKS = [
+  ...["hono", "@hono/node-server", "h3", "ioredis", "redis"].map(versionOf),
+  versionOf("elysia"),
+  "@elysiajs/node@1.4.5",
+]
 
-const recipes = blocksTestedBy("test/packages/fetch.check.ts", "docs/start/fetch.md", 6)
-const [ON_HONO, ON_SVELTEKIT, ON_NEXT, ON_H3, ON_BUN, ON_DENO] = recipes.map(({ text }) => text)
+const recipes = blocksTestedBy("test/packages/fetch.check.ts", "docs/start/fetch.md", 7)
+const [ON_HONO, ON_SVELTEKIT, ON_ELYSIA, ON_NEXT, ON_H3, ON_BUN, ON_DENO] = recipes.map(({ text }) => text)
 
 type Headers = Readonly<Record<string, string>>
 
@@ -106,6 +110,7 @@ describe("docs/start/fetch.md", () => {
 
   it("limits requests with Hono on Node", () => expectRecipe(folder, ["node"], ON_HONO))
   it("limits requests with h3 on Node", () => expectRecipe(folder, ["node"], ON_H3))
+  it("limits requests with Elysia on Node", () => expectRecipe(folder, ["node"], ON_ELYSIA))
 
   describe.each([
     ["bun", [], ON_BUN, "Bun.serve({ port: Number(process.env.PORT), fetch: handler })", "fromBun"],
@@ -138,6 +143,17 @@ describe("docs/start/fetch.md", () => {
     })
 
     it("limits requests with h3", () => expectRecipe(folder, [runtime, ...all], ON_H3))
+
+    it("limits requests with Elysia", async () => {
+      const app = (ON_ELYSIA ?? "").replace('import { node } from "@elysiajs/node"\n', "")
+      const text =
+        name === "bun"
+          ? app.replace("{ adapter: node() }", "")
+          : `import { Elysia } from "elysia"
+const app = new Elysia().get("/", () => "hello")
+${(ON_DENO ?? "").replace('() => new Response("hello")', "app.fetch")}`
+      await expectRecipe(folder, [runtime, ...all], text)
+    })
 
     it("counts in memory", async () => {
       folder.write("memory.js", IN_MEMORY)

@@ -18,6 +18,7 @@ import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as fetch from "@sluice/fetch"
+import * as onElysia from "@sluice/fetch/elysia"
 import * as onHono from "@sluice/fetch/hono"
 import * as onSvelteKit from "@sluice/fetch/sveltekit"
 import * as koa from "@sluice/koa"
@@ -366,6 +367,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         ],
       },
     ],
+    "@sluice/fetch/elysia": [onElysia, { rateLimit: [frameworkOptions] }],
     "@sluice/fetch/hono": [onHono, { rateLimit: [frameworkOptions] }],
     "@sluice/fetch/sveltekit": [onSvelteKit, { rateLimit: [frameworkOptions] }],
     "@sluice/koa": [koa, { rateLimit: [limiterOptions] }],

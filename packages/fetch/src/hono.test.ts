@@ -1,4 +1,5 @@
-import { createLimiter, type Decision, InvalidOptionError, manualClock } from "@sluice/core"
+import { createLimiter, type Decision, InvalidOptionError } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { type Context, Hono } from "hono"
 import { cors } from "hono/cors"
 import { validator } from "hono/validator"

@@ -90,9 +90,18 @@ export class Limiting<Subject extends object> {
     return { ...decided, refusal }
   }
 
-  /** Adds the headers to a response, passes its status to `refundWhen`, and releases permits when its body has ended. */
-  finish({ incoming, headers }: Decided<Subject>, response: Response): Response {
+  /**
+   * Adds the headers to a response, passes its status to `refundWhen`, and releases permits when its body has ended. In
+   * Bun, there is no response after an upgrade to a WebSocket.
+   */
+  finish<Result extends Response | undefined>(
+    { incoming, headers }: Decided<Subject>,
+    response: Result,
+    isUpgrade: boolean = response === undefined,
+  ): Response | Result {
     const { request, subject } = incoming
+    if (isUpgrade) this.#guard.release(subject)
+    if (response === undefined) return response
     this.#settle(incoming, response.status)
     if (!this.#guard.holdsPermits(subject)) return addHeaders(response, headers)
     // Only wrap the body if necessary, because servers send some bodies faster than a stream.
@@ -110,11 +119,7 @@ export class Limiting<Subject extends object> {
     const decided = await this.decide(subject)
     if (decided.refusal !== undefined) return decided.refusal
     try {
-      const response = await next()
-      if (response !== undefined) return this.finish(decided, response)
-      // In Bun, a handler returns undefined after it has upgraded the connection to a WebSocket.
-      this.#guard.release(subject)
-      return response
+      return this.finish(decided, await next())
     } catch (error) {
       throw this.#failed(decided.incoming, error)
     }

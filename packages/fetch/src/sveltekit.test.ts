@@ -1,4 +1,4 @@
-import { manualClock } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
 import { expect, it } from "vitest"
 import { type RateLimitOptions, rateLimit, type SvelteKitEvent } from "./sveltekit.ts"
 

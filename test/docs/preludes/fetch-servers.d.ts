@@ -19,17 +19,7 @@ declare const Deno: {
   ): unknown
 }
 
-declare module "@sveltejs/kit" {
-  export interface RequestEvent {
-    readonly request: Request
-    readonly url: URL
-    readonly isSubRequest: boolean
-    readonly params: Readonly<Record<string, string>>
-    readonly route: { readonly id: string | null }
-    getClientAddress(): string
-  }
-  export type Handle = (input: {
-    readonly event: RequestEvent
-    resolve(event: RequestEvent): Promise<Response>
-  }) => Response | Promise<Response>
+declare module "@elysiajs/node" {
+  /** Returns the adapter of Elysia for Node. */
+  export const node: () => import("elysia/adapter").ElysiaAdapter
 }
