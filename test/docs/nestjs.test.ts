@@ -10,12 +10,14 @@ import {
 import { APP_FILTER, APP_GUARD, NestFactory } from "@nestjs/core"
 import { ExpressAdapter } from "@nestjs/platform-express"
 import { FastifyAdapter } from "@nestjs/platform-fastify"
+import { Redis } from "ioredis"
 import supertest from "supertest"
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { AppModule } from "../../examples/src/nestjs/app.module.ts"
 import { QuotaController } from "../../examples/src/nestjs/quota.controller.ts"
 import { RateLimitFilter } from "../../examples/src/nestjs/rate-limit.filter.ts"
 import { ReplacedModule } from "../../examples/src/nestjs/replaced.module.ts"
+import { StoredModule } from "../../examples/src/nestjs/stored.module.ts"
 import { ThrottledModule } from "../../examples/src/nestjs/throttled.module.ts"
 import { UserModule } from "../../examples/src/nestjs/user.module.ts"
 import { blocksOf, ROOT } from "./documents.ts"
@@ -114,6 +116,40 @@ describe("the guide for @nestjs/throttler", () => {
     }
     expect(results[0]?.filter((status) => status === 429)).toHaveLength(3)
     expect(results[1]).toEqual(results[0])
+  })
+
+  it("keeps the throttler, whose blocks two instances of the app share in Redis", async () => {
+    const servers: ReturnType<INestApplication["getHttpServer"]>[] = []
+    for (let instance = 0; instance < 2; instance++) {
+      const app = await NestFactory.create(StoredModule, { logger: false })
+      apps.push(app)
+      await app.init()
+      // The first hits would be counted in the process, because the client is not connected yet.
+      await app.get(Redis, { strict: false }).ping()
+      servers.push(app.getHttpServer())
+    }
+    const seen: (string | undefined)[][] = []
+    for (let hit = 0; hit < 8; hit++) {
+      const { status, headers } = await supertest(servers[hit % 2]).get("/reports")
+      seen.push([`${status}`, headers["x-ratelimit-remaining"], headers["retry-after"]])
+    }
+    const admitted = ["4", "3", "2", "1", "0"].map((remaining) => ["200", remaining, undefined])
+    const refused = ["429", undefined, expect.stringMatching(/^(?:600|599)$/)]
+    expect(seen).toEqual([...admitted, refused, refused, refused])
+  })
+
+  it("keeps the throttler, which limits each instance while Redis is gone", async () => {
+    await stopRedis()
+    const app = await NestFactory.create(StoredModule, { logger: false })
+    apps.push(app)
+    await app.init()
+    const seen: [status: number, isWithinWindow: boolean][] = []
+    for (let hit = 0; hit < 7; hit++) {
+      const { status, headers } = await supertest(app.getHttpServer()).get("/reports")
+      seen.push([status, Number(headers["retry-after"] ?? 0) <= 60])
+    }
+    vi.stubEnv("REDIS_URL", await redisUrl())
+    expect(seen).toEqual([200, 200, 200, 200, 200, 429, 429].map((status) => [status, true]))
   })
 
   it("has a row for each option", () => {

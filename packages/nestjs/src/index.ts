@@ -9,3 +9,8 @@ export { RateLimitException } from "./exception.ts"
 export { RateLimitGuard } from "./guard.ts"
 export { RateLimitModule } from "./module.ts"
 export type { HandlerRateLimit, NestRequest, RateLimitModuleOptions } from "./options.ts"
+export {
+  SluiceThrottlerStorage,
+  type ThrottlerHit,
+  type ThrottlerStorageOptions,
+} from "./throttler-storage.ts"
