@@ -6,7 +6,7 @@ import type { PolicyCheck } from "../../decision/decision.ts"
  * undefined for an unknown rule. The text of a rule without `windowMs` depends on the window of the check, so it is not
  * kept.
  */
-export function textsOf<Rule extends Named, Text extends object>(
+export function textsOf<Rule extends RuleOfText, Text extends object>(
   rules: readonly Rule[],
   textOf: (rule: Rule & { readonly windowMs: number }) => Text,
 ): (check: Pick<PolicyCheck, "policy" | "windowMs">) => Text | undefined {
@@ -23,7 +23,7 @@ export function textsOf<Rule extends Named, Text extends object>(
   }
 }
 
-interface Named {
+interface RuleOfText {
   readonly name: string
   readonly windowMs: number | undefined
 }
