@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { createLimiter, InvalidOptionError } from "../../packages/core/src/index.ts"
 import { redisOverHttp, redisStore } from "../../packages/redis/src/index.ts"
+import { freePort } from "../servers/free-port.ts"
 import { type RedisFront, startFront, TOKEN } from "../servers/redis-over-http.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
@@ -113,12 +114,30 @@ describe("redisOverHttp", () => {
     ["no result", 200, "{}", /sent an invalid response: HTTP 200, "{}"/],
     ["another result", 200, '{"result":"PONG"}', /Redis sent an invalid reply: PONG/],
     ["too many requests", 429, '{"error":"ERR max requests"}', /failed: ERR max requests \(HTTP 429\)/],
+    ["a proxy's error", 502, '{"error":"no NOSCRIPT"}', /failed: no NOSCRIPT \(HTTP 502\)/],
+    ["a long error", 400, `{"error":"${"long ".repeat(1000)}"}`, /failed: (long ){40}…\.?\n/],
+    ["a page that quotes the token", 500, `${" ".repeat(195)}${TOKEN}`, /HTTP 500, " {195}…"/],
+    ["an error that quotes the token", 401, `{"error":"not ${TOKEN}"}`, /failed: not … \(HTTP 401\)/],
   ])("creates a client that reports %s and is not retried", async (_what, status, body, message) => {
     const { limiter, logged } = limiterOf()
     front.fault = { status, body, headers: { Location: "/other" } }
     expect((await limiter.decide(CLIENT)).degraded).toBe(true)
     expect(sent()).toEqual(["EVALSHA"])
     expect(logged[0]).toMatch(message)
+  })
+
+  it("creates a client that reports why it could not reach the server", async () => {
+    const url = `http://127.0.0.1:${await freePort()}`
+    const { limiter, logged } = limiterOf({}, redisOverHttp({ url, token: TOKEN }))
+    expect((await limiter.decide(CLIENT)).degraded).toBe(true)
+    expect(logged[0]).toMatch(/^SLUICE_DEGRADED Redis at 127\.0\.0\.1:\d+ failed: .*ECONNREFUSED/)
+  })
+
+  it("creates a client that does not read an endless response", async () => {
+    const { limiter, logged } = limiterOf()
+    front.fault = "endless"
+    expect((await limiter.decide(CLIENT)).degraded).toBe(true)
+    expect(logged[0]).toMatch(/sent an invalid response: HTTP 200, "a{200}…"/)
   })
 
   it("creates a client that reports a wrong token without showing it", async () => {

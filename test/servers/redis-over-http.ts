@@ -1,13 +1,14 @@
 import { once } from "node:events"
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { pipeline, Readable } from "node:stream"
 import { text } from "node:stream/consumers"
 import { ReplyError, RespConnection } from "./resp.ts"
 
 export const TOKEN = "test-token"
 
 /** What happens to a request: "lost" runs the command and closes the connection, as a lost reply does. */
-export type Fault = "lost" | "silent" | "half" | Pick<Answer, "status" | "body" | "headers">
+export type Fault = "lost" | "silent" | "half" | "endless" | Pick<Answer, "status" | "body" | "headers">
 
 interface Answer {
   readonly status: number
@@ -43,6 +44,7 @@ export async function startFront(redisPort: number, port = 0): Promise<RedisFron
       return
     }
     if (fault === "silent") return
+    if (fault === "endless") return endless(response)
     const replied = await redis.command(...command).then(
       (result) => ({ status: 200, reply: { result } }),
       (error: Error) => ({
@@ -72,4 +74,15 @@ function answer(response: ServerResponse, status: number, reply: object, isHalf 
   response.writeHead(status, { "Content-Type": "application/json", "Content-Length": body.length })
   if (!isHalf) response.end(body)
   else response.write(body.slice(0, -2), () => response.destroy())
+}
+
+/** Sends the letter "a" until the client closes the connection. */
+function endless(response: ServerResponse): void {
+  const piece = "a".repeat(2 ** 16)
+  const letters = Readable.from(
+    (function* () {
+      for (;;) yield piece
+    })(),
+  )
+  pipeline(letters, response, () => {})
 }

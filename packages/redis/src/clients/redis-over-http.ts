@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "@sluice/core"
 import { type OptionCheck, problemAt, requireOptions, textOf } from "@sluice/core/kit"
 import type { RedisCommands } from "../commands.ts"
-import { titleOf } from "../failure.ts"
+import { failureOf, titleOf } from "../failure.ts"
 
 /** The options of {@link redisOverHttp}. */
 export interface RedisOverHttpOptions {
@@ -24,8 +24,10 @@ export interface RedisOverHttp {
  * response still shows the time of the server, and that units were granted in vain.
  */
 const LONGEST_MS = 30_000
+/** Characters after which the rest of a response is not read. Redis' replies are shorter, but a wrong URL may send more. */
+const MOST_READ = 2 ** 24
 /** Number of characters that messages quote of a response. */
-const MOST_SHOWN = 100
+const MOST_SHOWN = 200
 
 const CHECKS: Readonly<Record<keyof RedisOverHttpOptions, OptionCheck>> = {
   url(value) {
@@ -67,10 +69,16 @@ export function redisOverHttp(options: RedisOverHttpOptions): RedisOverHttp {
   // Next.js may cache responses to equal requests.
   const settings = { method: "POST", cache: "no-store", redirect: "manual" } as const
   const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }
-  const command = async (args: readonly string[]): Promise<unknown> => {
-    const [body, signal] = [JSON.stringify(args), AbortSignal.timeout(LONGEST_MS)]
+  const exchange = async (body: string): Promise<readonly [body: string, status: number]> => {
+    const signal = AbortSignal.timeout(LONGEST_MS)
     const response = await fetch(url, { ...settings, headers, body, signal })
-    return resultOf(await response.text(), response.status, host)
+    return [await bodyOf(response), response.status]
+  }
+  const command = async (args: readonly string[]): Promise<unknown> => {
+    const [body, status] = await exchange(JSON.stringify(args)).catch((error: unknown) => {
+      throw failureOf(withReason(error), titleOf(host))
+    })
+    return resultOf(body, status, { host, token })
   }
   return {
     host,
@@ -103,20 +111,49 @@ export function redisOverHttpCommands({ host, command }: RedisOverHttp): RedisCo
   }
 }
 
-/** Returns the result in the body of a response. Throws the error in the body as an Error that begins with its code. */
-function resultOf(body: string, status: number, host: string): unknown {
+/** Returns the body of a response. Stops reading a body that is too long, which is then not valid JSON. */
+async function bodyOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ""
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > MOST_READ) break
+  }
+  return text
+}
+
+/** Returns the error of `fetch` with its reason, such as ECONNREFUSED, which Node.js shows only in the cause. */
+function withReason(error: unknown): unknown {
+  if (!(error instanceof Error && error.cause instanceof Error)) return error
+  const { message, code }: NodeJS.ErrnoException = error.cause
+  return new Error(`${error.message}: ${message || code}`, { cause: error })
+}
+
+/**
+ * Returns the result in the body of a response. Throws Redis' own error as an Error that begins with its code. Any other
+ * error is a StoreUnavailableError, which is never mistaken for an error of Redis, although a proxy's response may
+ * contain a word such as NOSCRIPT.
+ */
+function resultOf(
+  body: string,
+  status: number,
+  { host, token }: { readonly host: string; readonly token: string },
+): unknown {
   const { result, error } = parsed(body)
   const isGood = status === 200
+  if (isGood && typeof error !== "string" && result !== undefined) return result
+  // A server or proxy may quote the request's headers.
+  const clean = (typeof error === "string" ? error : body).replaceAll(token, "…")
+  const shown = clean.length > MOST_SHOWN ? `${clean.slice(0, MOST_SHOWN)}…` : clean
+  if (typeof error !== "string") {
+    throw new StoreUnavailableError(
+      `${titleOf(host)} sent an invalid response: HTTP ${status}, ${JSON.stringify(shown)}.`,
+      { kind: "invalid-answer" },
+    )
+  }
   // Redis' own errors have the status 400.
-  if (typeof error === "string")
-    throw new Error(isGood || status === 400 ? error : `${error} (HTTP ${status})`)
-  if (isGood && result !== undefined) return result
-  // A StoreUnavailableError is never mistaken for an error of Redis, although a page may contain a word such as NOSCRIPT.
-  const shown = body.length > MOST_SHOWN ? `${body.slice(0, MOST_SHOWN)}…` : body
-  throw new StoreUnavailableError(
-    `${titleOf(host)} sent an invalid response: HTTP ${status}, ${JSON.stringify(shown)}.`,
-    { kind: "invalid-answer" },
-  )
+  if (isGood || status === 400) throw new Error(shown)
+  throw new StoreUnavailableError(`${titleOf(host)} failed: ${shown} (HTTP ${status}).`)
 }
 
 function parsed(body: string): { readonly result?: unknown; readonly error?: unknown } {
