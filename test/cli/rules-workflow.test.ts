@@ -92,14 +92,17 @@ function commit(limit: number | string): void {
 }
 
 /** Runs the commands of a job until one fails, as GitHub does. Resolves with the exit code and the output. */
-async function run(job: "check" | "push"): Promise<{ readonly code: number; readonly out: string }> {
+async function run(
+  job: "check" | "push",
+  more: object = {},
+): Promise<{ readonly code: number; readonly out: string }> {
   rmSync(join(repository, "replay.html"), { force: true })
   let out = ""
   for (const { run: command } of workflow.jobs[job].steps as Step[]) {
     if (command === undefined || command.startsWith("npm install")) continue
     const script = file("step.sh", command)
     const code = await new Promise<number>((resolve) => {
-      const options = { cwd: repository, env: { ...env, BEFORE: git("rev-parse", "HEAD^") } }
+      const options = { cwd: repository, env: { ...env, BEFORE: git("rev-parse", "HEAD^"), ...more } }
       execFile("bash", ["-e", script], options, (error, stdout, stderr) => {
         out += stdout + stderr
         resolve(error === null ? 0 : Number(error.code))
@@ -132,6 +135,13 @@ describe("the workflow deploy/github/rules.yaml", () => {
     const { code, out } = await run("push")
     expect([code, out]).toEqual([1, expect.stringContaining("::error::")])
     expect(await registered()).toBe(1)
+  })
+
+  it("shows why the table cannot be read, and does not blame its rules", async () => {
+    const { code, out } = await run("push", { TABLE: "missing" })
+    expect(code).not.toBe(0)
+    expect(out).toContain('"missing"')
+    expect(out).not.toContain("::error::")
   })
 
   it("rejects an invalid rule before it fetches a log", async () => {
