@@ -1,8 +1,4 @@
 import { describeAsInstalled } from "./as-installed.ts"
 import { NODE_22 } from "./nodes.ts"
 
-describeAsInstalled(
-  NODE_22,
-  ["module"],
-  ["common", "core", "platform-express"].map((name) => `@nestjs/${name}@11.0.0`),
-)
+describeAsInstalled(NODE_22, ["module"])
