@@ -1,3 +1,4 @@
+import type { Clock } from "@sluice/core"
 import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 
@@ -13,13 +14,13 @@ export interface Usage {
 }
 
 /** Creates the API of a supplier, with a limit for each client. `/usage` is not limited. */
-export function createSupplier(): Express {
+export function createSupplier(options: { readonly clock?: Clock } = {}): Express {
   const app = express()
   const usage = { admitted: 0, refused: 0, possible: LIMIT }
   let firstMs: number | undefined
   app.get("/usage", (_req, res) => void res.json(usage satisfies Usage))
 
-  const limit = rateLimit({ limit: LIMIT, window: "1 second", algorithm: "token-bucket" })
+  const limit = rateLimit({ ...options, limit: LIMIT, window: "1 second", algorithm: "token-bucket" })
   limit.limiter.on("decision", ({ allowed }) => {
     usage[allowed ? "admitted" : "refused"]++
     const nowMs = performance.now()

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { manualClock } from "@sluice/core/testing"
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest"
 import { type Served, serve } from "../demo/serve.ts"
 import { importProducts } from "./importer.ts"
 import { createSupplier, type Usage } from "./supplier.ts"
@@ -20,7 +21,9 @@ describe("in the example of two services,", () => {
   })
 
   it("without the paced fetch, the supplier refuses a call", async () => {
+    const { url, close } = await serve(createSupplier({ clock: manualClock() }))
+    onTestFinished(close)
     const plain = (url: string) => fetch(url)
-    await expect(importProducts(supplier.url, 100, plain as never)).rejects.toThrow("responded with 429")
+    await expect(importProducts(url, 100, plain as never)).rejects.toThrow("responded with 429")
   })
 })
