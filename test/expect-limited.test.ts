@@ -138,6 +138,19 @@ describe("expectLimited()", () => {
     expect(await messageOf(expectLimited(await answering(headers), 0))).toBe(message)
   })
 
+  it("accepts an error that contains the response, because axios rejects for a status such as 429", async () => {
+    let left = 2
+    const get = async () => {
+      const admitted = left-- > 0
+      const response = admitted
+        ? { status: 200, headers: {} }
+        : { status: 429, headers: { "retry-after": "60" } }
+      if (!admitted) throw Object.assign(new Error("Request failed with status code 429"), { response })
+      return response
+    }
+    expect((await expectLimited(get, 2)).status).toBe(429)
+  })
+
   it("passes on the error of a request that fails", async () => {
     const failing = () => Promise.reject(new Error("connect ECONNREFUSED"))
     await expect(expectLimited(failing, 5)).rejects.toThrow("connect ECONNREFUSED")

@@ -49,7 +49,7 @@ export async function expectLimited<Response extends TestResponse>(
   requireValue("admitted", admitted, ADMITTED)
   const expected = `Expected ${admitted} admitted requests and then a refusal`
   for (let sent = 1; sent <= admitted; sent++) {
-    const response = await request()
+    const response = await responseTo(request)
     const status = statusOf(response)
     if (status === 429) {
       const wait = `Retry-After: ${headerOf(response, "retry-after") ?? "none"}`
@@ -57,13 +57,26 @@ export async function expectLimited<Response extends TestResponse>(
     }
     if (status >= 500) throw new Error(`${expected}, but request ${sent} failed with status ${status}.`)
   }
-  const refusal = await request()
+  const refusal = await responseTo(request)
   const status = statusOf(refusal)
   if (status !== 429) {
     throw new Error(`${expected} with status 429, but the status of request ${admitted + 1} is ${status}.`)
   }
   requireSameWait(refusal)
   return refusal
+}
+
+/** Returns the response, even if the client rejects with an error that contains it, as axios does for a 429. */
+async function responseTo<Response extends TestResponse>(
+  request: () => Response | PromiseLike<Response>,
+): Promise<Response> {
+  try {
+    return await request()
+  } catch (error) {
+    const { response } = (error ?? {}) as { readonly response?: Response }
+    if (RESPONSE(response) === undefined) return response as Response
+    throw error
+  }
 }
 
 function statusOf(response: TestResponse): number {
