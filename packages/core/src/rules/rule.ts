@@ -79,8 +79,9 @@ export interface RateRule<Request = unknown> {
   readonly limit: number | ((request: Request) => Awaitable<number>)
   /**
    * A string such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. In code, also
-   * a function that returns the window for each request, at most 366 days. Each window has separate counters. If the
-   * function fails, the latest window that it has returned applies. Before the first, the request is refused with 503.
+   * a function that returns the window for each request, at most 366 days. Each window has separate counters, so return
+   * one of a few windows. If the function fails, the latest window that it has returned applies. Before the first, the
+   * request is refused with 503.
    */
   readonly window: number | string | ((request: Request) => Awaitable<number | string>)
   /**

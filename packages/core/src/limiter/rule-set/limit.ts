@@ -1,6 +1,7 @@
 import { compilePolicy, releases } from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import { isUnits, type Policy } from "../../ground/policy.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import { partitionText } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { canonicalValue, compileValueTable } from "../../rules/matching/value-list.ts"
@@ -9,9 +10,16 @@ import { mostExactUnits, mostUnits, percentOf } from "../../rules/parsing/units.
 import type { ParsedRule } from "../../rules/rule.ts"
 import { Callback, type CallbackContext, wrong } from "../callbacks/callback.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
+import { warnOfUnit } from "./rule-doubts.ts"
 
 /** Number of compiled limits cached per rule. Most apps have few limits, but a limit function may return any number. */
 const MAX_LIMITS = 1_000
+
+/**
+ * Number of windows remembered per rule. Plans need fewer, and a function that returns another window for each request
+ * would not limit anybody.
+ */
+const MAX_WINDOWS = 100
 
 /**
  * Returns the policy of a rule with a fixed limit. For a rule with a limit function, returns a function that returns
@@ -83,34 +91,19 @@ export function compileWindow(
   unknown: Policy,
   context: CallbackContext,
 ): WindowPolicies | undefined {
-  const { name, windowMs: longestMs, windowOf, buckets = 1 } = rule
+  const { name, windowOf } = rule
   if (windowOf === undefined) return undefined
+  const callback = windowCallback(rule, windowOf, context)
   const policies = new Map<number, Map<Policy, Policy>>()
-  let latest: number | undefined
-  const callback = new Callback(windowOf, context, {
-    read(result) {
-      const ms = parseDuration(result)
-      // A limit that fits into the longest window must be counted exactly in this window, too.
-      if (ms === undefined || ms < buckets || mostExactUnits(ms) < mostExactUnits(longestMs))
-        return wrong(result)
-      latest = ms
-      return ms
-    },
-    failed(what, cause) {
-      context.warner.once(
-        "SLUICE_INVALID_LIMIT",
-        `The window function of rule "${name}" ${what}. It must return a window of at most 366 days, such as "1 minute" or 60000, ` +
-          "or a promise of it. Until it does, the latest window that it has returned applies. Before the first, requests are refused with 503.",
-        `window of ${name}`,
-        cause,
-      )
-      return latest
-    },
-  })
+  let compiled = 0
   const policiesOf = (windowMs: number): Map<Policy, Policy> => {
     let known = policies.get(windowMs)
     if (known === undefined) {
-      if (policies.size >= MAX_LIMITS) policies.clear()
+      if (policies.size >= MAX_WINDOWS) {
+        warnOfManyWindows(name, context.warner)
+        const [oldest] = policies.keys()
+        policies.delete(oldest as number)
+      }
       known = new Map()
       policies.set(windowMs, known)
     }
@@ -124,7 +117,11 @@ export function compileWindow(
       const known = policiesOf(windowMs)
       let policy = known.get(longest)
       if (policy === undefined) {
-        if (known.size >= MAX_LIMITS) known.clear()
+        if (compiled >= MAX_LIMITS) {
+          for (const each of policies.values()) each.clear()
+          compiled = 0
+        }
+        compiled += 1
         policy = compilePolicy({ ...longest, windowMs, counter: counterOf(windowMs) })
         known.set(longest, policy)
       }
@@ -138,10 +135,59 @@ export function compileWindow(
   }
 }
 
+/** Returns the callback whose result is a window in milliseconds. */
+function windowCallback(
+  { name, windowMs: longestMs, buckets = 1 }: ParsedRule,
+  windowOf: (request: unknown) => unknown,
+  context: CallbackContext,
+): Callback<number | undefined> {
+  const { warner } = context
+  let latest: number | undefined
+  return new Callback(windowOf, context, {
+    read(result) {
+      const ms = exactWindow(result, longestMs)
+      if (ms === undefined || ms < buckets || ms > longestMs) return wrong(result)
+      if (typeof result === "number") warnOfUnit(name, result, warner)
+      latest = ms
+      return ms
+    },
+    failed(what, cause) {
+      const least = buckets > 1 ? `at least ${buckets} ms and ` : ""
+      warner.once(
+        "SLUICE_INVALID_LIMIT",
+        `The window function of rule "${name}" ${what}. It must return a window of ${least}at most 366 days, such as "1 minute" or 60000, ` +
+          "or a promise of it. Until it does, the latest window that it has returned applies. Before the first, requests are refused with 503.",
+        `window of ${name}`,
+        cause,
+      )
+      return latest
+    },
+  })
+}
+
+/**
+ * Returns a window in milliseconds. Rounds it up to whole seconds if a limit that fits into the longest window could
+ * otherwise not be counted exactly. Returns undefined if the window is not valid.
+ */
+function exactWindow(window: unknown, longestMs: number): number | undefined {
+  const ms = parseDuration(window)
+  if (ms === undefined || mostExactUnits(ms) >= mostExactUnits(longestMs)) return ms
+  return Math.ceil(ms / 1_000) * 1_000
+}
+
+function warnOfManyWindows(name: string, warner: Warner): void {
+  warner.once(
+    "SLUICE_MANY_WINDOWS",
+    `The window function of rule "${name}" has returned more than ${MAX_WINDOWS} windows. Each window has its own counter, ` +
+      "so a client whose window changes is hardly limited. Return one of a few windows, such as one for each plan.",
+    name,
+  )
+}
+
 /** The policies of a rule with a window function. */
 export interface WindowPolicies {
   policyOf(longest: Policy | undefined, results: CallbackResults): Policy | undefined
-  /** Returns the counters of the request's window, and of every other window that the function has returned. */
+  /** Returns the counters of the request's window, and of the other remembered windows. */
   counters(results: CallbackResults): readonly Pick<Policy, "windowMs" | "counter">[]
 }
 

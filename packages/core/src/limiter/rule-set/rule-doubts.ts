@@ -16,15 +16,7 @@ export function warnOfDoubts(
       name,
     )
   }
-  // Other rate limiters use seconds, so a copied number would make a window far too short and the limit ineffective.
-  if (lacksUnit === true) {
-    warner.once(
-      "SLUICE_WINDOW_WITHOUT_UNIT",
-      `The window of rule "${name}" is the number ${windowMs}, which means ${windowMs} milliseconds. ` +
-        `Write "${windowMs} seconds", or "${windowMs} ms" if you mean milliseconds.`,
-      name,
-    )
-  }
+  if (lacksUnit === true) warnOfUnit(name, windowMs, warner)
   // A rule for a method or a path that no request has would limit nothing. Only the first method is reported.
   const method = match?.methods?.map(methodDoubt).find((each) => each !== undefined)
   if (method !== undefined) {
@@ -34,4 +26,18 @@ export function warnOfDoubts(
   if (path !== undefined) {
     warner.once("SLUICE_PATH_DOUBTFUL", `In match.path of rule "${name}", ${path}`, name)
   }
+}
+
+/**
+ * Logs a warning, once per rule, if a window that was given as a number is below 1,000. Other rate limiters use
+ * seconds, so a copied number would make a window far too short and the limit ineffective.
+ */
+export function warnOfUnit(name: string, windowMs: number, warner: Warner): void {
+  if (windowMs >= 1_000 || warner.has("SLUICE_WINDOW_WITHOUT_UNIT", name)) return
+  warner.once(
+    "SLUICE_WINDOW_WITHOUT_UNIT",
+    `The window of rule "${name}" is the number ${windowMs}, which means ${windowMs} milliseconds. ` +
+      `Write "${windowMs} seconds", or "${windowMs} ms" if you mean milliseconds.`,
+    name,
+  )
 }

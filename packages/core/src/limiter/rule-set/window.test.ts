@@ -87,6 +87,55 @@ describe("a window by a function", () => {
     ])
   })
 
+  it("causes a warning if it is a number below 1,000, because other rate limiters use seconds", async () => {
+    const { limiter, warned } = byPlan(async ({ plan }) => plan)
+    for (const plan of ["60 ms", 60, 1_000, 60]) await limiter.decide({ plan })
+    expect(warned).toEqual([
+      'SLUICE_WINDOW_WITHOUT_UNIT: The window of rule "plan" is the number 60, which means 60 milliseconds. ' +
+        'Write "60 seconds", or "60 ms" if you mean milliseconds.',
+    ])
+  })
+
+  it("is rounded up to whole seconds if milliseconds could not be counted exactly", async () => {
+    const { limiter, warned } = byPlan(planWindow)
+    const longest = 366 * 24 * 60 * MINUTE
+    const windows: unknown[] = []
+    for (const plan of [8 * 60 * MINUTE + 1, 12 * 60 * MINUTE + 1, longest - 1])
+      windows.push((await limiter.decide({ plan })).checks[0]?.windowMs)
+    expect(windows).toEqual([8 * 60 * MINUTE + 1, 12 * 60 * MINUTE + 1_000, longest])
+    expect(warned).toEqual([])
+  })
+
+  it("is not valid below one millisecond for each bucket, and the warning says so", async () => {
+    const { limiter, warned } = byPlan(planWindow, { algorithm: "sliding-window-strict", buckets: 10 })
+    expect((await limiter.decide({ plan: 10 })).allowed).toBe(true)
+    await limiter.decide({ plan: "9 ms" })
+    expect(warned[1]).toContain(
+      'returned "9 ms". It must return a window of at least 10 ms and at most 366 days',
+    )
+  })
+
+  it("causes a warning when the function has returned too many windows, because each has its own counter", async () => {
+    const { limiter, warned } = byPlan(planWindow)
+    for (let seconds = 1; seconds <= 100; seconds++) await limiter.decide({ plan: `${seconds} s` })
+    expect(warned).toEqual([])
+    for (const plan of ["101 s", "102 s"]) await limiter.decide({ plan })
+    expect(warned).toEqual([
+      'SLUICE_MANY_WINDOWS: The window function of rule "plan" has returned more than 100 windows. Each window has its own counter, ' +
+        "so a client whose window changes is hardly limited. Return one of a few windows, such as one for each plan.",
+    ])
+  })
+
+  it("is reset, however many limits have applied in it", async () => {
+    let limit = 2
+    const { limiter } = byPlan(planWindow, { limit: () => limit })
+    for (const plan of ["1m", "1m"]) await limiter.decide({ plan })
+    for (limit = 3; limit < 1_100; limit++) await limiter.peek({ plan: "1h" })
+    limit = 2
+    await limiter.reset({ plan: "1h" }, { rules: ["plan"] })
+    expect((await limiter.peek({ plan: "1m" })).remaining).toBe(2)
+  })
+
   it("is reset with every other window that the function has returned", async () => {
     const { limiter } = byPlan(planWindow)
     for (const plan of ["1m", "1m", "1h", "1h"]) await limiter.decide({ plan })
