@@ -387,7 +387,9 @@ it("clients that hang up in the middle of a response of Express leave no permit 
     }
   }
   await Promise.all(Array.from({ length: PERMITS + 5 }, hangUp))
-  expect([running.most, refused > 0]).toEqual([PERMITS, true])
+  // A permit is released after its response has closed, so fewer handlers than permits may have been running.
+  expect(running.most).toBeLessThanOrEqual(PERMITS)
+  expect(refused).toBeGreaterThan(0)
   await until("all connections are closed", () => running.now === 0)
   await until("all permits are back", async () => {
     const { checks } = await limiter.peek({}, { cost: 0 })
