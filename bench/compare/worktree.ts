@@ -16,6 +16,9 @@ while read -r line; do group=$line; done
 for try in 1 2 3 4 5; do rm -rf "$3" && break; sleep 0.2; done
 git -C "$1" worktree remove --force "$2"`
 
+/** Runs a program after the watchdog knows its process group. Otherwise, the program could outlive this process. */
+const RUN_WHEN_KNOWN = 'read -r go && exec "$@" < /dev/null'
+
 /** A commit in a temporary git worktree, which never outlives this process. */
 export class Worktree {
   readonly root: string
@@ -55,8 +58,10 @@ export class Worktree {
 
   /** Runs a program in the worktree. Rejects with its output if it fails. */
   async run(program: string, args: readonly string[]): Promise<void> {
-    const child = spawn(program, args, { cwd: this.root, detached: true, stdio: ["ignore", "pipe", "pipe"] })
-    this.#watchdog.stdin.write(`${child.pid}\n`)
+    const child = spawn("/bin/sh", ["-c", RUN_WHEN_KNOWN, "sh", program, ...args], {
+      ...{ cwd: this.root, detached: true, stdio: ["pipe", "pipe", "pipe"] },
+    })
+    this.#watchdog.stdin.write(`${child.pid}\n`, () => child.stdin.end("go\n"))
     let output = ""
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
     const [code] = await once(child, "close")
