@@ -88,7 +88,7 @@ describe("a GlideClient", () => {
     }
   })
 
-  it("is not used any more once the app has closed it", async () => {
+  it("is no longer used after the app has closed it", async () => {
     const { client, commands } = await open()
     expect([commands.isReady("a"), commands.isOpen()]).toEqual([true, true])
     client.close()

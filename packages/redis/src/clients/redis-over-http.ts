@@ -21,7 +21,7 @@ export interface RedisOverHttp {
 
 /**
  * Milliseconds after which a request without a response is given up. Callers stop waiting much earlier. A later
- * response still shows the time of the server, and that units were granted in vain.
+ * response still shows the time of the server, and that units were granted without effect.
  */
 const LONGEST_MS = 30_000
 /** Characters after which the rest of a response is not read. Redis' replies are shorter, but a wrong URL may send more. */
