@@ -13,20 +13,41 @@ import { findRuntime } from "./runtimes.ts"
 
 const [RECIPE] = blocksTestedBy("test/packages/workers.check.ts", "docs/start/fetch.md", 1)
 
-/** The recipe with a shorter limit, and a response that shows what the handler receives and the errors of some rules. */
-const IN_MEMORY = `const greeting = (env, ctx) => env.GREETING + typeof ctx.waitUntil
+const SOURCED = `{ service_id: "api", rules: [
+  { name: "lined", throttle: { kind: "queue" } },
+  { name: "elastic", throttle: { kind: "elastic" } },
+  { name: "soft", throttle: { kind: "soft", percent: 50, queue: {} } },
+  { name: "bucket", window: "1 second", algorithm: "leaky-bucket", throttle: { kind: "queue", max_waiting: 5 } },
+  { name: "busy", window: undefined, limit: undefined, concurrent: 2, hold: "10 seconds" },
+].map((rule) => ({ field: "service", limit: 2, window: "10 seconds", match: { path: "/sourced/" + rule.name }, ...rule })) }`
+
+/**
+ * The recipe with a shorter limit, and a response that shows what the handler receives and the errors of some rules.
+ * Requests below /sourced/ have the rules of a source instead.
+ */
+const IN_MEMORY = `import { liveRules, readRuleDocument } from "@sluice/rules"
+const greeting = (env, ctx) => env.GREETING + typeof ctx.waitUntil
+const clientAddress = () => undefined
 const errorOf = (throttle) => {
   try {
-    rateLimit({ limit: 9, window: "1 minute", name: "waiting", throttle, clientAddress: () => undefined })
+    rateLimit({ limit: 9, window: "1 minute", name: "waiting", throttle, clientAddress })
   } catch (error) {
     return error.message
   }
 }
 const errors = [errorOf({ kind: "elastic" }), errorOf({ kind: "queue" }), errorOf({ kind: "soft", percent: 50, queue: {} })]
-${RECIPE?.text ?? ""}`
+const loaded = readRuleDocument(${SOURCED})
+const rules = liveRules({ loadSync: () => loaded, load: async () => loaded })
+const sourced = rateLimit({ service: "api", rules, clientAddress })
+const either = (handler) => {
+  const wrapped = [limit.wrap(handler), sourced.wrap(handler)]
+  return (request, ...others) => wrapped[Number(request.url.includes("/sourced/"))](request, ...others)
+}
+${(RECIPE?.text ?? "")
   .replace("limit: 100", "limit: 2")
   .replace("1 minute", "1 second")
-  .replace('"hello"', 'request.url.endsWith("/errors") ? errors.join("\\n") : greeting(env, ctx)')
+  .replace("fetch: limit.wrap(", "fetch: either(")
+  .replace('"hello"', 'request.url.endsWith("/errors") ? errors.join("\\n") : greeting(env, ctx)')}`
 
 const [WITH_REDIS] = blocksTestedBy("test/packages/workers.check.ts", "docs/production/redis.md", 1)
 
@@ -49,7 +70,7 @@ describe("a Cloudflare Worker", () => {
   beforeAll(async () => {
     const [workerd] = await Promise.all([
       findRuntime("workerd"),
-      project.install("core", "fetch", "redis", "esbuild@0.28.2"),
+      project.install("core", "fetch", "redis", "rules", "esbuild@0.28.2"),
     ])
     redis = await startRedis()
     front = await startFront(redis.port)
@@ -98,6 +119,24 @@ describe("a Cloudflare Worker", () => {
       expect.stringContaining("throttle: holds requests in a line, which would hang in a Cloudflare Worker"),
       expect.stringContaining("throttle: holds requests in a line"),
     ])
+  })
+
+  it("refuses at once what a rule of a source would hold or admit above the limit, and logs which rule needs Node", async () => {
+    const statuses: Record<string, number[]> = {}
+    for (const name of ["lined", "elastic", "soft", "bucket"]) {
+      const asked = await Promise.all(Array.from({ length: 4 }, () => ask(0, "192.0.2.4", `sourced/${name}`)))
+      statuses[name] = asked.map(({ status }) => status).sort((one, other) => one - other)
+    }
+    expect(statuses).toEqual({
+      lined: [200, 200, 429, 429],
+      elastic: [200, 200, 429, 429],
+      soft: [200, 200, 200, 429],
+      bucket: [200, 200, 429, 429],
+    })
+    expect((await ask(0, "192.0.2.4", "sourced/busy")).status).toBe(200)
+    const logged = [...running.output().matchAll(/\[SLUICE_RULE_NEEDS_NODE\] SluiceWarning: Rule "(\w+)"/g)]
+    expect(logged.map(([, name]) => name)).toEqual(["lined", "elastic", "soft", "bucket", "busy"])
+    expect(running.output()).toContain("cannot renew permits, so a request counts for 10000 ms at most")
   })
 
   it("logs warnings of the limiter", async () => {

@@ -22,6 +22,7 @@ import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
 import { type HeaderFormat, headerFormats } from "./header-formats.ts"
 import type { LimiterOptions } from "./options.ts"
 import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
+import { workerProblem } from "./worker-rules.ts"
 
 /**
  * Returns how many of a unit a request takes, or the function that returns it. Undefined if the options do not name the
@@ -157,18 +158,15 @@ function fitProblems(units: UnitOptions, rules: readonly ParsedRule[], place: st
   return [...unitProblems(units, rules, place), ...(isWorker() ? workerProblems(rules, place) : [])]
 }
 
-/** Returns a problem for each rule whose requests wait for each other's timers, because they would hang in a Worker. */
+/** Returns a problem for each rule that a Cloudflare Worker cannot apply. */
 function workerProblems(rules: readonly ParsedRule[], place: string): Problem[] {
   return rules.flatMap(({ throttle }, index) => {
+    const message = workerProblem(throttle)
+    if (message === undefined) return []
     const path = place === "" ? "throttle" : `${place}[${index}].throttle`
-    if (throttle.kind === "elastic" && throttle.signal === undefined) {
-      const message = "is elastic without a signal, and a Cloudflare Worker cannot measure its load"
-      return [{ path, message, accepted: '{ kind: "elastic", signal: () => … }' }]
-    }
-    const line = throttle.kind === "queue" || throttle.kind === "hard" ? throttle : throttle.queue
-    if (line === undefined || !("maxWaiting" in line) || line.maxWaiting === 0) return []
-    const message = "holds requests in a line, which would hang in a Cloudflare Worker"
-    return [{ path, message, accepted: '"hard", or "soft" or "elastic" without a queue' }]
+    return [
+      { path, message, accepted: '"hard", "soft" without a queue, or "elastic" with a signal and no queue' },
+    ]
   })
 }
 

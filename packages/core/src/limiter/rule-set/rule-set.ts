@@ -1,5 +1,6 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
 import { queueOf } from "../../ground/policy.ts"
+import { isWorker } from "../../ground/runtime.ts"
 import { atOnce, type Pausable } from "../../ground/slices.ts"
 import { hasMethod } from "../../request/method.ts"
 import type { RequestFacts } from "../../request/request.ts"
@@ -9,6 +10,7 @@ import type { ParsedRule } from "../../rules/rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
 import type { Mismatch } from "../interface/rule-explanation.ts"
+import { fitWorker } from "../options/worker-rules.ts"
 import { type CompiledRule, compileRule, isPreflight, stepOfRule } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
 import { text } from "./mismatch.ts"
@@ -76,11 +78,12 @@ const NO_ASKS: readonly RuleCheck[] = []
 
 /** Compiles rules, and pauses after about every rule. */
 export function* compileRuleSet(
-  rules: readonly ParsedRule[],
+  given: readonly ParsedRule[],
   { fieldOf, ...others }: RuleContext,
   link?: string,
 ): Pausable<RuleSet> {
   const context = { ...others, fieldOf: remembered(fieldOf) }
+  const rules = isWorker() ? given.map((rule) => fitWorker(rule, context.warner)) : given
   const steps: StepSet[] = []
   for (const rule of rules) {
     steps.push(stepOfRule(rule, context))
