@@ -34,16 +34,6 @@ export class ExpressFacts extends ServerFacts<Request> {
   get route(): string | undefined {
     return routeOf(this.request, this.middleware)
   }
-  /**
-   * Returns all cookies. cookie-parser stores signed cookies separately. The value of a cookie with an invalid
-   * signature is false.
-   */
-  get cookies(): unknown {
-    const { cookies, signedCookies } = this.request
-    if (signedCookies === undefined) return cookies
-    const genuine = Object.entries(signedCookies).filter(([, value]) => value !== false)
-    return { ...cookies, ...Object.fromEntries(genuine) }
-  }
   /** Returns undefined on Node's own server, because a request has no app there, and therefore no setting. */
   get proxySetting(): string | undefined {
     return this.request.app?.enabled("trust proxy") ? 'Express\' setting "trust proxy"' : undefined

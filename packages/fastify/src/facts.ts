@@ -12,10 +12,6 @@ export class FastifyFacts extends ServerFacts<FastifyRequest> {
   get route(): string | undefined {
     return this.request.routeOptions.url
   }
-  /** Returns the parsed cookies. Before @fastify/cookie has run, they are null, and the core reads the header. */
-  get cookies(): unknown {
-    return (this.request as { cookies?: unknown }).cookies
-  }
   /** Only with this setting, Fastify provides a list of addresses. */
   get proxySetting(): string | undefined {
     return this.request.ips === undefined ? undefined : 'Fastify\'s setting "trustProxy"'

@@ -6,8 +6,6 @@ export interface ExpressRequest extends NodeRequest, ServerRequest {
   readonly baseUrl: string
   readonly url: string
   readonly route?: { readonly path?: unknown }
-  readonly cookies?: object
-  readonly signedCookies?: Readonly<Record<string, unknown>>
   readonly app?: { enabled(setting: string): boolean }
 }
 
@@ -25,13 +23,6 @@ export class NestExpressFacts extends ServerFacts<ExpressRequest> {
   get route(): string | undefined {
     const { baseUrl, route } = this.request
     return typeof route?.path === "string" ? `${baseUrl}${route.path}` : undefined
-  }
-  /** Returns all cookies, except signed cookies with an invalid signature, whose value is false. */
-  get cookies(): unknown {
-    const { cookies, signedCookies } = this.request
-    if (signedCookies === undefined) return cookies
-    const genuine = Object.entries(signedCookies).filter(([, value]) => value !== false)
-    return { ...cookies, ...Object.fromEntries(genuine) }
   }
   get proxySetting(): string | undefined {
     return this.request.app?.enabled("trust proxy") ? 'Express\' setting "trust proxy"' : undefined

@@ -7,7 +7,6 @@ export interface NestFastifyRequest extends ServerRequest {
   readonly raw: IncomingMessage
   readonly routeOptions: { readonly url?: string }
   readonly ips?: readonly string[]
-  readonly cookies?: object | null
 }
 
 /** The members of Fastify's reply that are used here. */
@@ -28,10 +27,6 @@ export class NestFastifyFacts extends ServerFacts<NestFastifyRequest> {
   /** Returns the pattern of the route, with Nest's global prefix. */
   get route(): string | undefined {
     return this.request.routeOptions.url
-  }
-  /** Returns the parsed cookies. Without @fastify/cookie, the core reads the header. */
-  get cookies(): unknown {
-    return this.request.cookies
   }
   /** Only with this setting, Fastify provides a list of addresses. */
   get proxySetting(): string | undefined {

@@ -14,6 +14,10 @@ export interface ServerRequest {
   readonly params?: unknown
   /** The parsed body. */
   readonly body?: unknown
+  /** The parsed cookies. */
+  readonly cookies?: unknown
+  /** The signed cookies of cookie-parser. The value of a cookie with an invalid signature is false. */
+  readonly signedCookies?: Readonly<Record<string, unknown>>
 }
 
 /** The members of Node's own request that Sluice reads. */
@@ -77,6 +81,19 @@ export class ServerFacts<Request extends ServerRequest> implements RequestFacts 
 
   get body(): unknown {
     return this.request.body
+  }
+
+  /**
+   * Returns all parsed cookies, without cookies whose signature is invalid. Returns undefined for Koa's `cookies`, which
+   * only have a method `get`, so that cookies are read from the header.
+   */
+  get cookies(): unknown {
+    const { cookies, signedCookies } = this.request
+    if (typeof (cookies as { readonly get?: unknown } | null | undefined)?.get === "function")
+      return undefined
+    if (signedCookies === undefined) return cookies
+    const genuine = Object.entries(signedCookies).filter(([, value]) => value !== false)
+    return { ...(cookies as object | undefined), ...Object.fromEntries(genuine) }
   }
 
   get remoteAddress(): string | undefined {
