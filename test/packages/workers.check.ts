@@ -121,7 +121,7 @@ describe("a Cloudflare Worker", () => {
     ])
   })
 
-  it("refuses at once what a rule of a source would hold or admit above the limit, and logs which rule needs Node", async () => {
+  it("refuses requests that a rule of a source would hold, and logs that the rule needs Node", async () => {
     const statuses: Record<string, number[]> = {}
     for (const name of ["lined", "elastic", "soft", "bucket"]) {
       const asked = await Promise.all(Array.from({ length: 4 }, () => ask(0, "192.0.2.4", `sourced/${name}`)))
