@@ -9,7 +9,8 @@ export const LONGEST_BACKOFF_MS = 60_000
 export interface PacedOptions {
   /**
    * Returns the key of a request. Calls with the same key share a quota. The given request has no body. Default: the
-   * origin of the request and a fingerprint of its `Authorization` or `X-Api-Key` header.
+   * origin of the request and a fingerprint of its `Authorization` or `X-Api-Key` header. If more than 10,000 keys have
+   * no calls, the least recently used half is forgotten, with its blocks.
    */
   readonly key?: ((request: Request) => string) | undefined
   /**
@@ -50,7 +51,10 @@ export interface PacedOptions {
         readonly window: string | number
       }
     | undefined
-  /** Paces several processes together, usually with a limiter. Each call waits for `acquire` before it is sent. */
+  /**
+   * Paces several processes together, usually with a limiter. Each call waits for `acquire` before it is sent. Use it for
+   * more than two busy processes: without it, five have nearly a tenth of their calls refused.
+   */
   readonly share?:
     | {
         /** Resolves once a call of the key may be sent. It must stop waiting when the signal is aborted. */

@@ -17,7 +17,8 @@ export interface RuleMatch<Request = unknown> {
   readonly methods?: readonly string[] | undefined
   /**
    * A path pattern: "/users/:id", "/files/*". The pattern is compared with the path of the URL and with the framework's
-   * route if that is known. The comparison ignores case, a trailing slash, repeated slashes and percent encoding.
+   * route if that is known. The comparison ignores case, a trailing slash, repeated slashes and percent encoding. An
+   * encoded slash is compared as a slash and as part of its segment.
    */
   readonly path?: string | undefined
   /**
@@ -89,6 +90,7 @@ export interface RateRule<Request = unknown> {
    * "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the
    * option `fields` reads. "service" counts all requests together. A list combines fields. The field is required in a
    * list of rules. It defaults to "ip" in an inline rule, and a stored rule without a field counts the whole service.
+   * Over HTTP/2, "header:host" is the value of `:authority`.
    */
   readonly field: string | readonly string[]
   /** How a request without the field is counted or decided. Default: "ip". */

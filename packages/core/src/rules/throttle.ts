@@ -1,4 +1,7 @@
-/** The number of requests that adapters hold, and the maximum wait. The throttle "queue" has the same defaults. */
+/**
+ * The number of requests that adapters hold, and the maximum wait. The throttle "queue" has the same defaults. If several
+ * rules hold a request, the smallest numbers apply.
+ */
 export interface ThrottleQueue {
   /** Maximum number of requests that wait for one counter in this process. */
   readonly maxWaiting?: number | undefined

@@ -43,7 +43,8 @@ export interface LimiterEvents<Request> {
   /**
    * Emitted when a client's used percentage of its limit reaches a threshold in the rule's `notify`. Emitted at most
    * once for each threshold, rule, client and window in this process, which remembers 10,000 clients. The request is
-   * the first one that was decided at this threshold.
+   * the first one that was decided at this threshold. For an algorithm other than "fixed-window", the window begins
+   * with this event. With a `leasedStore` or a `writeBackStore`, the event may be early or late.
    */
   "near-limit": [event: NearLimitEvent, request: Request]
   /**
@@ -381,9 +382,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Corrects the units that a decision has taken to the units that were used. A number means requests. An object names
    * units, such as `{ tokens: 1_234 }`, and all other units stay as they were taken. Amounts are 0 or positive whole
-   * numbers. Unused units are refunded. Missing units are charged, even beyond the limit. The correction applies to the
-   * window in which the units were taken, so the call is a no-op when that window has passed. A bucket is charged in
-   * full until the time that it needs to refill completely has passed.
+   * numbers. Unused units are refunded. Missing units are charged, even beyond the limit, but at most a year's quota. The
+   * correction applies to the window in which the units were taken, so the call is a no-op when that window has passed. A
+   * bucket is charged in full until the time that it needs to refill completely has passed.
    *
    * Only the first call to `settle` or `refund` has an effect. For a refused decision, the call is a no-op. `settle`
    * accepts the same decisions as `refund`, and rejects as `refund` does.
@@ -450,8 +451,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Resets the counters of this request's client under every rule, including rules of routes, and ends any block of
    * the client. A counter of the whole service is reset only if its rule is named, and so are permits, because requests
-   * in progress soon count again. Waits for the store as long as a decision does, and rejects with
-   * {@link StoreUnavailableError} when it fails. The call can be repeated safely.
+   * in progress soon count again. If a rule's `window` is a function, the current window is reset,
+   * and up to 100 windows that the function has returned in this process. Waits for the store as long as a decision does,
+   * and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
