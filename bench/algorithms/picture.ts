@@ -29,11 +29,8 @@ const STYLE = `
 export function describe(name: string, { told, most }: Story): string {
   const admitted = told.filter(({ allowed }) => allowed)
   const held = admitted.filter(({ atMs, goesMs }) => goesMs > atMs).length
-  const holding = held === 0 ? "" : `, ${held} of them held until it is their turn`
-  return (
-    `${name}, ${LIMIT} a minute: ${admitted.length} of ${told.length} requests of a client are admitted in four ` +
-    `minutes${holding}, at most ${most} in any minute.`
-  )
+  const holding = held === 0 ? "" : ` (${held} of them held first)`
+  return `${name}: ${admitted.length} of ${told.length} requests are admitted${holding}, at most ${most} in any minute.`
 }
 
 /**

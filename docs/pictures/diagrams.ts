@@ -53,9 +53,8 @@ export const RULES_POLL_MS = 30_000
 /** Draws the parts of a system with Sluice: which of them asks which, and when. */
 function drawSystem(): Diagram {
   const description =
-    "Clients send requests to middleware in an app, which calls a limiter, or to a gateway, which calls the decision " +
-    "service. Both ask Redis for the counters on each request, and read the rules from DynamoDB every " +
-    `${RULES_POLL_MS / 1_000} seconds. Service owners register rules through the decision service or the command sluice.`
+    "An app with a limiter, or a gateway with the decision service, asks Redis on each request, and reads the rules that " +
+    `service owners have registered from DynamoDB every ${RULES_POLL_MS / 1_000} seconds.`
   const center = (y: number, height: number): Area => ({ x: MIDDLE - 52, y, width: 104, height })
   return diagram("system.svg", { title: "A system with Sluice", description, height: 584 }, [
     ...drawSide(

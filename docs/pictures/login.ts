@@ -100,10 +100,10 @@ export async function drawLogin(): Promise<Diagram> {
   )
   const admitted = owner.filter(({ status }) => status === 200)
   const description =
-    `In ${TIMES.endMs / HOUR_MS} hours, an attacker sends ${last.sent} passwords for one account, one per minute. ` +
+    `In ${TIMES.endMs / HOUR_MS} hours, an attacker sends ${last.sent} passwords for one account. ` +
     `A limit of ${LIMIT_ALONE.limit} in ${LIMIT_ALONE.window} lets ${last.underLimit} of them through, and the recipe ` +
-    `${last.underRecipe}, because its blocks last ${lengths.join(", then ")}. The owner signs in ` +
-    `${owner.length} times from another address, and is admitted ${admitted.length} times.`
+    `${last.underRecipe}, because its blocks last ${lengths.join(", then ")}. Of ${owner.length} sign-ins of the owner from ` +
+    `another address, ${admitted.length} are admitted.`
   const bottom = AREA.y + AREA.height
   const right = AREA.x + AREA.width + 10
   const rows = { blocks: bottom + 34, owner: bottom + 96 }

@@ -17,9 +17,9 @@ export async function drawPacing(): Promise<Diagram> {
   ]
   const names = [`fetch, retried after ${RETRY_MS / 1_000} s`, "paced(fetch)"]
   const description =
-    `A client has ${JOBS} calls for a server with a limit of ${RULE.limit} in ${RULE.window}. Without pacing, it sends all immediately, ` +
-    `and repeats each refused call after ${RETRY_MS / 1_000} second: ${runs[0]?.length} calls, ${refused[0]} of them refused, in ${lastS[0]} seconds. ` +
-    `With pacing, ${runs[1]?.length} calls leave, ${refused[1]} are refused, and the last one is admitted after ${lastS[1]} seconds.`
+    `${JOBS} calls for a server with a limit of ${RULE.limit} in ${RULE.window}. If each refused call is repeated after ` +
+    `${RETRY_MS / 1_000} second, ${runs[0]?.length} calls are sent in ${lastS[0]} seconds, and ${refused[0]} are refused. ` +
+    `With pacing, ${runs[1]?.length} calls are sent in ${lastS[1]} seconds, and ${refused[1]} are refused.`
   return diagram("pacing.svg", { title: "Calls with and without pacing", description, height: 386 }, [
     ...areas.flatMap((area, run) => [
       ...timeAxis(area, TIMES),

@@ -57,9 +57,8 @@ export async function drawPenalty(): Promise<Diagram> {
   const pauseMinutes = PAUSE_MS / MINUTE_MS
   const growing = minutes.slice(0, lengths.length).join(", then ")
   const description =
-    `A client asks every second and is blocked for ${growing} minutes. Right after that block, it pauses for ` +
-    `${pauseMinutes} minutes, which is two steps down. When it asks every second again, its next block lasts ` +
-    `${minutes.at(-1)} minutes.`
+    `A client that asks every second is blocked for ${growing} minutes. After a pause of ${pauseMinutes} minutes, which is two ` +
+    `steps down, its next block lasts ${minutes.at(-1)} minutes.`
   return diagram("penalty.svg", { title: "Blocks that grow", description, height: 200 }, [
     ...timeAxis(AREA, TIMES),
     ...["not blocked", ...Object.keys(STEPS)].flatMap((name, level) => [

@@ -79,9 +79,9 @@ export async function drawPlans(): Promise<Diagram> {
   const at = (wantedMs: number): Usage => usage.find(({ atMs }) => atMs === wantedMs) as Usage
   const [before, upgraded, edited] = [at(UPGRADE_MS - STEP_MS), at(UPGRADE_MS), at(EDIT_MS)]
   const description =
-    `An account sends a request every ${EVERY_MS / SECOND_MS} s. The plan free allows ${before.limit} in a minute. ` +
-    `At ${UPGRADE_MS / SECOND_MS} s, the plan becomes pro: the limit is ${upgraded.limit}, and the count begins at 0. ` +
-    `At ${EDIT_MS / SECOND_MS} s, the limit in the file becomes ${edited.limit}, and the count of ${edited.used} stays.`
+    `An account on the plan free has a limit of ${before.limit}. When its plan becomes pro, the limit is ` +
+    `${upgraded.limit}, and the count begins at 0. When the limit in the file becomes ${edited.limit}, the count of ` +
+    `${edited.used} stays.`
   const bottom = AREA.y + AREA.height
   const rows = { admitted: bottom + 48, refused: bottom + 72 }
   const span = (fromMs: number, words: readonly string[]): string[] =>

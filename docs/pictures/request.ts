@@ -7,9 +7,8 @@ export const STORE_TIMEOUT_MS = 50
 /** Draws the steps of one request, in the order in which a limiter takes them. */
 export function drawRequest(): Diagram {
   const description =
-    "The limiter finds the rules that apply to a request, in memory. A cache in the process may refuse the client with 429. " +
-    "Otherwise, Redis admits the request to your handler, or refuses it with 429. If Redis does not answer within " +
-    `${STORE_TIMEOUT_MS} ms, this process counts alone.`
+    "The limiter finds the rules of a request in memory. A cache in memory or Redis refuses the client with 429, or Redis " +
+    `admits the request to your handler. If Redis does not reply within ${STORE_TIMEOUT_MS} ms, this process counts alone.`
   const step = (y: number, look: "ours" | "others" | "good", title: string, line: string): string =>
     box({ x: 24, y, width: 304, height: 54 }, look, [title], [line])
   const toRefusal: Point[] = [
@@ -66,12 +65,12 @@ export const REFUSAL: readonly (readonly [line: string, meaning: string])[] = [
   ['"violated-policies":["ip-1m"]', "the rules that refused, for programs"],
 ]
 
+/** Returns the status or the name in a line of a refusal. */
+const nameOf = (line: string): string => /429|[\w-]+(?=":|:)/.exec(line)?.[0] ?? line
+
 /** Draws the lines of a refusal beside their meaning. */
 export function drawRefusal(): Diagram {
-  const description = `The response to a refused request, line by line. ${REFUSAL.map(
-    // Brackets would end the alt text.
-    ([line, meaning]) => `${line.replaceAll(/[[\]]/g, "")}: ${meaning}.`,
-  ).join(" ")}`
+  const description = `The lines of a refusal: ${REFUSAL.map(([line, meaning]) => `${nameOf(line)} (${meaning})`).join(", ")}.`
   const height = 24 + REFUSAL.length * 30
   const column = (x: number, texts: readonly string[], isStrong: boolean): string[] =>
     texts.map((line, row) => text([x, 49 + row * 30], line, { anchor: "start", isStrong }))
@@ -149,9 +148,8 @@ export function drawProxies(): Diagram {
 /** Draws Fastify's hooks in their order, with the rules that are decided in each. */
 export function drawHooks(): Diagram {
   const description =
-    "Fastify runs the hooks onRequest, preParsing, preValidation and preHandler, and then the handler. Rules that read the " +
-    "address, the method, the route, headers, the query or cookies are decided in onRequest. Rules that read the body are " +
-    "decided in preHandler. Rules that read your own fields are decided right before the handler, after authentication."
+    "Rules by address, method, route, header, query or cookie are decided in onRequest, rules by the body in preHandler, and " +
+    "rules by your own fields right before the handler."
   const hooks = ["onRequest", "preParsing", "preValidation", "preHandler", "handler"]
   const rules = new Map([
     ["onRequest", ["Rules by address, route,", "header, query or cookie"]],

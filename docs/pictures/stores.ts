@@ -127,9 +127,8 @@ export function drawRegions(): Diagram {
 /** Draws what happens when somebody saves a file of rules. */
 export function drawRulesFile(): Diagram {
   const description =
-    "Somebody saves rules.yaml. Every process reads it and checks all of it. Valid rules apply to the next request, and " +
-    "the counts of rules that kept their name stay. If a rule is invalid, the previous rules stay in force, and the log " +
-    "says SLUICE_RULES_REJECTED with the line."
+    "Every process reads a changed rules.yaml. Valid rules apply to the next request, and the counts of rules that kept " +
+    "their name stay. If a rule is invalid, the previous rules stay in force, and the log says so with the line."
   return diagram("rules-file.svg", { title: "A change of a rules file", description, height: 246 }, [
     box({ x: 24, y: 94, width: 152, height: 58 }, "others", ["rules.yaml"], ["somebody saves it"]),
     arrow(across(123, 176, 232), "ours"),

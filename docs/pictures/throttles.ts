@@ -59,8 +59,7 @@ export async function drawThrottles(): Promise<Diagram> {
   const admitted = runs.map((outcomes) => outcomes.filter(({ result }) => result !== "refused").length)
   const description =
     `A burst of ${ARRIVALS_MS.length} requests, with a limit of ${RULE.limit} in ${RULE.window} that refills evenly. ` +
-    `${names.map((name, row) => `${name}: ${admitted[row]} are admitted.`).join(" ")} The elastic rule has spare capacity. ` +
-    "In the queue, requests wait and are admitted one after the other, as units come back."
+    `${names.map((name, row) => `${name}: ${admitted[row]} are admitted`).join("; ")}. In the queue, requests wait.`
   const key = (x: number, words: string): string =>
     text([x + 12, AREA.y + AREA.height + 46], words, { anchor: "start" })
   const keyDot = (x: number): Point => [x, AREA.y + AREA.height + 42]

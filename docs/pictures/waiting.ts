@@ -63,10 +63,9 @@ export async function drawWaiting(): Promise<Diagram> {
   const waiting = ({ called, admitted, refused }: Calls): number => called - admitted - refused
   const [[, burst], [, second]] = BURSTS as readonly [(typeof BURSTS)[0], (typeof BURSTS)[0]]
   const description =
-    `${burst} calls of acquire come at 0 s, and ${second} at ${(BURSTS[1]?.[0] ?? 0) / 1_000} s. The limit is ` +
-    `${LINE.limit} per second. ${first.admitted} are admitted immediately, the others one after the other. After ` +
-    `${MAX_WAIT_MS / 1_000} s, their maxWaitMs, ${last.refused} calls are refused. In the end, ${last.admitted} of ` +
-    `${last.called} are admitted.`
+    `With a limit of ${LINE.limit} per second, ${burst} calls of acquire come at 0 s, and ${second} at ` +
+    `${(BURSTS[1]?.[0] ?? 0) / 1_000} s. ${first.admitted} are admitted immediately, the others one after the other. ` +
+    `${last.refused} of ${last.called} are refused after ${MAX_WAIT_MS / 1_000} s, their maxWaitMs.`
   const series: readonly (readonly [string, Look, (calls: Calls) => number])[] = [
     ["called", "others", ({ called }) => called],
     ["admitted", "good", ({ admitted }) => admitted],
