@@ -8,7 +8,6 @@ const PLANS = {
   pro: { minute: 60, month: 50_000 },
 }
 
-/** Creates an API that limits each account as its plan says. */
 export function createApp(
   handler: Middleware,
   surroundings: Surroundings = {},

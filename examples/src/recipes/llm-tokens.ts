@@ -8,7 +8,6 @@ import { usageIn } from "./llm-usage.ts"
 /** Calls the model, which returns at most 1,000 tokens. */
 type Ask = (body: object, signal: AbortSignal) => Promise<globalThis.Response>
 
-/** Creates a gateway that limits requests, tokens and streams of each account. */
 export function createApp(
   ask: Ask,
   account: Extractor<Request>,

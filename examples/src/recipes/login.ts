@@ -1,7 +1,6 @@
 import { type RateLimitOptions, rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
 
-/** Creates an app that limits wrong passwords. */
 export function createApp(
   check: (email: string, password: string) => Promise<boolean>,
   surroundings: Partial<RateLimitOptions> = {},

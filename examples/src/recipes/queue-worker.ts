@@ -6,7 +6,6 @@ type Run = (job: Job) => Promise<void>
 /** Puts a job back into the queue, such as `job.moveToDelayed` of BullMQ. */
 type Defer = (job: Job, delayMs: number) => Promise<void>
 
-/** Returns a function for the workers of a queue. */
 export function createProcessor(
   run: Run,
   defer: Defer,

@@ -3,7 +3,6 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { accountOf } from "../authentication.ts"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Creates an app that limits the codes of a second factor. */
 export async function createApp(
   isRight: (account: string, code: string) => boolean,
   surroundings: Surroundings = {},

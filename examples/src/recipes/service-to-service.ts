@@ -3,7 +3,6 @@ import type { Surroundings } from "../surroundings.ts"
 
 type StockOf = (item: string) => Promise<number>
 
-/** Limits the calls of the inventory service, for all users together. */
 export function limitInventory(
   stockOf: StockOf,
   surroundings: Surroundings = {},

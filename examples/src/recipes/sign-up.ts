@@ -5,7 +5,6 @@ import type { Surroundings } from "../surroundings.ts"
 
 type Form = { email: string }
 
-/** Creates an app that limits new accounts. */
 export async function createApp(
   register: (email: string) => Promise<"created" | "taken">,
   surroundings: Surroundings = {},

@@ -5,7 +5,6 @@ import type { Surroundings } from "../surroundings.ts"
 /** Returns the same number for all spellings, and undefined for an invalid one. */
 type Parse = (text: string) => { number: string; country: string } | undefined
 
-/** Creates an app that limits codes by SMS. */
 export function createApp(
   parse: Parse,
   send: (number: string) => Promise<void>,

@@ -3,7 +3,6 @@ import { initTRPC, TRPCError } from "@trpc/server"
 import type { CreateHTTPContextOptions } from "@trpc/server/adapters/standalone"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Creates a router and a limited procedure. */
 export function createTRPC(surroundings: Surroundings = {}) {
   const rule = { name: "calls", limit: 30, window: "1 minute" }
   const limiter = createLimiter({ ...surroundings, ...rule })

@@ -2,7 +2,6 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type RequestHandler } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Creates an app that limits the bytes that an address uploads. */
 export function createApp(
   save: RequestHandler,
   surroundings: Surroundings = {},

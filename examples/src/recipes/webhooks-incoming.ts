@@ -3,7 +3,6 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type RequestHandler } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Creates an app that limits the webhooks of each sender. */
 export function createApp(
   secretOf: (sender: string) => string | undefined,
   handle: (sender: string, body: Buffer) => Promise<void>,

@@ -3,7 +3,6 @@ import type { Surroundings } from "../surroundings.ts"
 
 type Delivery = { endpoint: string; body: string }
 
-/** Returns a function that delivers webhooks, first come, first served. */
 export function createDelivery(surroundings: Surroundings = {}) {
   const limiter = createLimiter<Delivery>({
     ...surroundings,

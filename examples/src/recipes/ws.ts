@@ -3,7 +3,6 @@ import { createLimiter } from "@sluice/core"
 import { type VerifyClientCallbackAsync, WebSocketServer } from "ws"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Serves WebSockets, and limits connections and messages. */
 export function serve(
   server: Server,
   handle: (text: string) => string,
