@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest"
@@ -14,13 +14,15 @@ import { type RunningServer, startServer } from "../servers/web-server.ts"
 import { findWebServer } from "../servers/web-server-binary.ts"
 import { type Started, startService } from "./started.ts"
 
-// Runs the configurations of docs/service/gateways.md in the real gateways. Only Traefik's requests are replayed.
+// Runs the configurations of docs/service/gateways.md, and the Lua file for HAProxy, in the real gateways. Only
+// Traefik's requests are replayed.
 
-const [checkOnPage, nginxConf, lua, haproxyCfg, caddyfile, traefikYaml] = blocksTestedBy(
+const [checkOnPage, nginxConf, haproxyCfg, caddyfile, traefikYaml] = blocksTestedBy(
   "test/service/gateways.test.ts",
   "docs/service/gateways.md",
-  6,
-).map(({ text }: Block) => text) as [string, string, string, string, string, string]
+  5,
+).map(({ text }: Block) => text) as [string, string, string, string, string]
+const lua = readFileSync(new URL("../../deploy/haproxy/sluice.lua", import.meta.url), "utf8")
 /** The short form of the Caddyfile, which the page only mentions. */
 const shortCaddyfile = `
 :8000 {
