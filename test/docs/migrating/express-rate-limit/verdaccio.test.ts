@@ -4,17 +4,18 @@ import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
+import { rateLimit as replaced } from "../../../../examples/src/verdaccio/rate-limit.ts"
 import type { Response } from "../../../contracts/adapter/ask.ts"
 import type { Block } from "../../blocks.ts"
-import { blocksTestedBy } from "../../shown.ts"
+import { ROOT } from "../../documents.ts"
 import { runTypeScript } from "../../typescript/run.ts"
 import { answers, commonClock, type Step } from "../pairs.ts"
 import { edited, expectLinesTold, linesChanged } from "../readme-examples.ts"
 
 // Replaces express-rate-limit in Verdaccio, a registry for packages, at run time.
 
-const TEST = "test/docs/migrating/express-rate-limit/verdaccio.test.ts"
-const [block] = blocksTestedBy(TEST, "docs/migrate/express-rate-limit.md", 1) as [Block]
+const EXAMPLE = "examples/src/verdaccio/rate-limit.ts"
+const text = readFileSync(ROOT + EXAMPLE, "utf8")
 
 type RateLimit = (options: object) => unknown
 const requireHere = createRequire(import.meta.url)
@@ -45,9 +46,10 @@ async function verdaccioWith(rateLimit: RateLimit): Promise<RequestListener> {
   return server.listeners("request")[0] as RequestListener
 }
 
-/** Returns the function that the guide's code, after these edits, exports. */
-async function guided(...edits: Parameters<typeof edited>[1]): Promise<RateLimit> {
-  const { rateLimit } = await runTypeScript({ ...block, text: edited(block.text, edits) })
+/** Returns the function that the example exports without the lines that match the pattern. */
+async function without(lines: RegExp): Promise<RateLimit> {
+  const block: Block = { document: EXAMPLE, line: 1, language: "ts", text: edited(text, [[lines, ""]]) }
+  const { rateLimit } = await runTypeScript(block)
   return rateLimit as RateLimit
 }
 
@@ -91,7 +93,7 @@ it("Verdaccio limits sign-ups, logins and lists of packages in the same way with
   const listen = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`)
   process.on("warning", listen)
   onTestFinished(() => void process.off("warning", listen))
-  for (const rateLimit of [middleware.rateLimit, await guided()]) {
+  for (const rateLimit of [middleware.rateLimit, replaced as RateLimit]) {
     const told = await answers(await verdaccioWith(rateLimit), commonClock(), steps)
     expect(told.map(toldBy)).toEqual(TOLD.map(([, expected]) => expected))
   }
@@ -99,7 +101,7 @@ it("Verdaccio limits sign-ups, logins and lists of packages in the same way with
 })
 
 it("Verdaccio's web login needs the line that makes the limiter call the next handler later", async () => {
-  const immediate = await guided([/ +skip: .*\n/, ""])
+  const immediate = await without(/ +skip: .*\n/)
   const [told] = await answers(await verdaccioWith(immediate), commonClock(), [signIn])
   expect(told?.status).toBe(404)
 })
@@ -109,6 +111,6 @@ it("the guide states how many lines of Verdaccio's own source change", () => {
   const map = readFileSync(join(build, "middlewares/rate-limit.js.map"), "utf8")
   const [before = ""]: string[] = JSON.parse(map).sourcesContent
   expect(before).toContain("from 'express-rate-limit'")
-  const changed = linesChanged(before.replaceAll(/;$/gm, ""), block.text)
-  expectLinesTold("express-rate-limit", ", [in Verdaccio](express-rate-limit.md#in-a-real-app)", changed)
+  const changed = linesChanged(before.replaceAll(/;$/gm, ""), text)
+  expectLinesTold("express-rate-limit", `, [in Verdaccio](../../${EXAMPLE})`, changed)
 })
