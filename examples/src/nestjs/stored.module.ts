@@ -1,18 +1,11 @@
-import { Controller, Get, Module } from "@nestjs/common"
+import { Module } from "@nestjs/common"
 import { APP_GUARD } from "@nestjs/core"
 import { ThrottlerGuard, ThrottlerModule } from "@nestjs/throttler"
 import { SluiceThrottlerStorage } from "@sluice/nestjs"
 import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { RedisModule } from "./redis.module.ts"
-
-@Controller()
-class ReportsController {
-  @Get("reports")
-  list() {
-    return []
-  }
-}
+import { ReportsController } from "./reports.controller.ts"
 
 @Module({
   imports: [

@@ -42,6 +42,7 @@ const SHOWN_BY: ShownBy = {
   RateLimiterQueueError: ["packages/core/src/limiter/acquire.test.ts", "RateLimitExceededError"],
   RateLimiterRedisNonAtomic: ["test/redis/redis-store.contract.test.ts", "ioredis"],
   RateLimiterValkey: ["test/redis/redis-store.contract.test.ts", "ioredis"],
+  RateLimiterValkeyGlide: ["test/redis/redis-clients.contract.test.ts", "GLIDE"],
 }
 /** The counterparts that the pairs cover under another name. */
 const SAME_AS: Readonly<Record<string, string>> = {

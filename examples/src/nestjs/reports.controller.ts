@@ -1,0 +1,9 @@
+import { Controller, Get } from "@nestjs/common"
+
+@Controller()
+export class ReportsController {
+  @Get("reports")
+  list() {
+    return []
+  }
+}
