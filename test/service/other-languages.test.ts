@@ -12,12 +12,12 @@ import { type Started, startService, TWO_SERVICES } from "./started.ts"
 // missing, logs what is not tested and how to install the tool. Nothing is downloaded, because all libraries are
 // available as Debian packages.
 
-const [pythonCommands, pythonProgram, goCommands, goMain] = blocksTestedBy(
+const [pythonCommands, pythonProgram, goCommands] = blocksTestedBy(
   "test/service/other-languages.test.ts",
   "docs/service/calls.md",
-  4,
-).map(({ text }) => text) as [string, string, string, string]
-const SETTLE = fileURLToPath(new URL("../../examples/src/service/settle.go", import.meta.url))
+  3,
+).map(({ text }) => text) as [string, string, string]
+const GO_PROGRAMS = fileURLToPath(new URL("../../examples/src/service/go", import.meta.url))
 
 const PROTO = fileURLToPath(new URL("../../packages/service/proto", import.meta.url))
 /** A cache for the compiled libraries, because compiling them takes a minute. */
@@ -114,8 +114,7 @@ it("the Go client is generated as a package of the module, and the program that 
     console.warn(`Not tested: ${advice}`)
     context.skip(advice)
   }
-  writeFileSync(join(shop, "main.go"), goMain)
-  cpSync(SETTLE, join(shop, "settle.go"))
+  cpSync(GO_PROGRAMS, shop, { recursive: true })
   expect((await run("gofmt", ["-l", "main.go", "settle.go"], settings)).stdout).toBe("")
   await run("go", ["vet", "."], settings)
 }, 600_000)
