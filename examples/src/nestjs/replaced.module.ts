@@ -9,12 +9,14 @@ class ReportsController {
   }
 
   @Get("exports")
+  // Before: @Throttle({ default: { limit: 2, ttl: 60_000 } })
   @RateLimit({ limit: 2, window: "1 minute" })
   export() {
     return []
   }
 
   @Get("health")
+  // Before: @SkipThrottle()
   @SkipRateLimit()
   health() {
     return "ok"
@@ -23,6 +25,7 @@ class ReportsController {
 
 @Module({
   imports: [
+    // Before: ThrottlerModule.forRoot([{ limit: 5, ttl: 60_000 }])
     RateLimitModule.forRoot({
       limit: 5,
       window: "1 minute",
@@ -30,5 +33,6 @@ class ReportsController {
     }),
   ],
   controllers: [ReportsController],
+  // Before: providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }]
 })
 export class ReplacedModule {}
