@@ -2,12 +2,9 @@ import { addressGroup } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/express"
 
 type Options = { max: number; windowMs: number; message?: string }
+const MESSAGE = "Too many requests, please try again later."
 
-export function rateLimit({
-  max,
-  windowMs,
-  message = "Too many requests, please try again later.",
-}: Options) {
+export function rateLimit({ max, windowMs, message = MESSAGE }: Options) {
   const limiter = sluice({
     limit: max,
     window: windowMs,
