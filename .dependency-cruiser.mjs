@@ -211,8 +211,9 @@ const libraryRules = LIBRARIES.map(([name, packages]) => ({
       ...packages
         .filter((other) => other.startsWith("@sluice/"))
         .map((other) => `^packages/${other.slice("@sluice/".length)}/src/index\\.ts$`),
-      // Another rule allows it in the report of a replay only.
+      // Other rules allow these in HTML pages only.
       "/node_modules/uplot/",
+      "^pages/",
     ],
     dependencyTypesNot: ["core"],
   },
@@ -223,6 +224,9 @@ const CONTRACTS_PACKAGES = ["expect", "fast-check"]
 
 /** Packages that the command line may import in addition to the core's entry points and Node's modules. */
 const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
+
+/** The files of HTML pages, which the build bundles into packages. */
+const PAGES = ["^packages/logs/src/report/(report-html\\.ts|page/)"]
 
 const SERVICE = "^packages/service/src/"
 /** Packages that the decision service may import in addition to the core's entry points and Node's modules. */
@@ -281,16 +285,30 @@ export default {
       to: {
         dependencyTypes: ["npm-dev"],
         dependencyTypesNot: ["npm", "npm-peer", "npm-optional"],
-        // Bundled into the report of a replay: packages/logs/tsdown.config.ts.
+        // Bundled into HTML pages: pages/page-build.ts.
         pathNot: "/node_modules/uplot/",
       },
     },
     {
-      name: "plots-only-in-the-report",
-      comment: "Only the report of a replay contains uPlot. No other code may load it.",
+      name: "plots-only-in-pages",
+      comment: "Only HTML pages contain uPlot. No other code may load it.",
       severity: "error",
-      from: { path: "^packages/", pathNot: "^packages/logs/src/report/(report-html\\.ts|page/)" },
+      from: { path: "^packages/", pathNot: PAGES },
       to: { path: "/node_modules/uplot/" },
+    },
+    {
+      name: "pages-share-with-pages",
+      comment: "Only HTML pages may import what pages share.",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/", pathNot: PAGES },
+      to: { path: "^pages/" },
+    },
+    {
+      name: "pages-import-no-package",
+      comment: "What pages share must not depend on one of them.",
+      severity: "error",
+      from: { path: "^pages/" },
+      to: { path: "^(packages|test|bench|examples)/" },
     },
     {
       name: "no-dev-dependency-in-core",

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
 import { BaseSequencer, type Reporter, type TestSpecification } from "vitest/node"
-import { reportTexts } from "./packages/logs/report-texts.ts"
+import { pageTexts } from "./pages/page-texts.ts"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
 
@@ -48,7 +48,7 @@ const luaAsText: Plugin = {
 }
 
 const config: ViteUserConfig = defineConfig({
-  plugins: [luaAsText, reportTexts()],
+  plugins: [luaAsText, pageTexts()],
   resolve: {
     // Tests run on the sources, so that coverage counts them and no build is needed; `pnpm packages` runs what is
     // published.

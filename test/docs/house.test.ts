@@ -17,7 +17,7 @@ function namesBelow(folder: string): string[] {
 
 it("ARCHITECTURE.md names only folders and files that exist", () => {
   const there = new Set(
-    ["packages", "examples", "test", "bench", "docs", "deploy"].flatMap((folder) => [
+    ["packages", "pages", "examples", "test", "bench", "docs", "deploy"].flatMap((folder) => [
       `${folder}/`,
       ...namesBelow(folder),
     ]),

@@ -6,10 +6,10 @@ import axe from "axe-core"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { startChromium } from "../servers/chromium.ts"
 
-/** A report that is open in Chromium. */
-export interface OpenReport {
+/** A page that is open in Chromium. */
+export interface OpenPage {
   readonly page: Page
-  /** The URLs of all requests of the page, including its own file. */
+  /** The URLs of all requests of the page, including its own. */
   readonly requests: readonly string[]
   /** Messages in the console, uncaught errors, and reports of the Content-Security-Policy. */
   readonly complaints: readonly string[]
@@ -19,27 +19,30 @@ export interface OpenReport {
 export async function startBrowser() {
   const browser = await startChromium()
   const folder = mkdtempSync(join(tmpdir(), "sluice-report-"))
+  /** Opens a page at a URL. */
+  const visit = async (url: string, options: BrowserContextOptions = {}): Promise<OpenPage> => {
+    const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options })
+    const page = await context.newPage()
+    const requests: string[] = []
+    const complaints: string[] = []
+    page.on("request", (request) => requests.push(request.url()))
+    page.on("console", (message) => complaints.push(message.text()))
+    page.on("pageerror", (error) => complaints.push(String(error)))
+    await page.exposeFunction("reportViolation", (directive: string) => complaints.push(`CSP: ${directive}`))
+    await page.addInitScript(
+      'addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))',
+    )
+    await page.goto(url)
+    if (options.javaScriptEnabled !== false) await nextFrame(page)
+    return { page, requests, complaints }
+  }
   return {
+    visit,
     /** Opens a report from a file. */
-    async open(text: string, options: BrowserContextOptions = {}): Promise<OpenReport> {
-      const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options })
-      const page = await context.newPage()
-      const requests: string[] = []
-      const complaints: string[] = []
-      page.on("request", (request) => requests.push(request.url()))
-      page.on("console", (message) => complaints.push(message.text()))
-      page.on("pageerror", (error) => complaints.push(String(error)))
-      await page.exposeFunction("reportViolation", (directive: string) =>
-        complaints.push(`CSP: ${directive}`),
-      )
-      await page.addInitScript(
-        'addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))',
-      )
+    open(text: string, options?: BrowserContextOptions): Promise<OpenPage> {
       const file = join(folder, "report.html")
       writeFileSync(file, text)
-      await page.goto(pathToFileURL(file).href)
-      if (options.javaScriptEnabled !== false) await nextFrame(page)
-      return { page, requests, complaints }
+      return visit(pathToFileURL(file).href, options)
     },
     async stop(): Promise<void> {
       await browser.close()

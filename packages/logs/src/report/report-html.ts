@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import plotStyle from "uplot/dist/uPlot.min.css?text"
 import license from "uplot/LICENSE?text"
+import base from "../../../../pages/base.css?text"
 import { count, counted, percent } from "../quantities.ts"
 import type { ReplayResult } from "../replay/result.ts"
 import { shownName, time, visible } from "./format.ts"
@@ -24,7 +25,7 @@ import style from "./style.css?text"
  * the script only adds plots and sorting.
  */
 export function replayReport(result: ReplayResult): string {
-  const styles = `${plotStyle}\n${style}`
+  const styles = [plotStyle, base, style].join("\n")
   const { against, algorithms, live, bounds, problems } = result
   const [mainLimit, ...notes] = result.notes
   return markupOf(html`<!doctype html>

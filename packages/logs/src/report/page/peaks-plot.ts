@@ -1,9 +1,18 @@
 import uPlot from "uplot"
+import {
+  addReadout,
+  axis,
+  color,
+  compact,
+  countAxis,
+  draw,
+  FONT,
+  hatched,
+} from "../../../../../pages/browser/plot.ts"
 import { count, counted } from "../../quantities.ts"
 import { ratio } from "../format.ts"
 import type { PageData } from "../page-data.ts"
 import { binLabel, limitPosition, type PeakBin, peakBins } from "../peak-bins.ts"
-import { addReadout, axis, color, compact, countAxis, draw, FONT, hatched } from "./plot.ts"
 
 /** Draws the histogram of the peaks of a rule's clients, with the limit as a line. */
 export function drawPeaks(target: HTMLElement, { name, peaks }: PageData["rules"][number]): void {

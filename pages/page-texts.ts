@@ -1,15 +1,17 @@
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
-import { basename, dirname, resolve } from "node:path"
+import { basename, dirname, relative, resolve } from "node:path"
 
 /** The hooks that the bundler and the test runner have in common. */
-interface ReportTexts {
+interface PageTexts {
   readonly name: string
   readonly enforce: "pre"
   resolveId(source: string, importer: string | undefined): string | undefined
   load(id: string): Promise<string | undefined>
   generateBundle(options: unknown, bundle: object): void
 }
+
+const ROOT = dirname(import.meta.dirname)
 
 interface Chunk {
   readonly type: "chunk" | "asset"
@@ -18,14 +20,14 @@ interface Chunk {
 }
 
 /**
- * Creates a plugin that imports the parts of the report as strings, in the build and in tests. `style.css?text` is the
+ * Creates a plugin that imports the parts of HTML pages as strings, in the build and in tests. `style.css?text` is the
  * text of a file, and `main.ts?script` is a script for browsers with all of its imports, minified.
  */
-export function reportTexts(): ReportTexts {
+export function pageTexts(): PageTexts {
   const sources = new Map<string, { path: string; kind: string }>()
   const bundled = new Map<string, readonly string[]>()
   return {
-    name: "report-texts",
+    name: "page-texts",
     // The test runner would find the files itself, and not load them as text.
     enforce: "pre",
     resolveId(source, importer) {
@@ -35,7 +37,7 @@ export function reportTexts(): ReportTexts {
         ? resolve(dirname(importer), name)
         : createRequire(importer).resolve(name)
       // An id that ends in .css would be treated as a style sheet, and one in node_modules would not be loaded.
-      const id = `\0${basename(path)}.${kind}.js`
+      const id = `\0${relative(ROOT, path).replaceAll(/[^\w.-]/g, "_")}.${kind}.js`
       sources.set(id, { path, kind })
       return id
     },
