@@ -42,16 +42,30 @@ describe("the live traffic of the demo, logged with logFields", () => {
     expect(code).toBe(0)
     const { live, total } = JSON.parse(out)
     expect(live).toEqual({ compared: 179, different: 0, differences: [] })
-    expect(total).toMatchObject({ seen: 179, refused: 35, clients: { seen: 3, refused: 2 } })
+    const refused = refusalsIn(lines[framework]).length
+    expect(total).toMatchObject({ seen: 179, refused, clients: { seen: 3, refused: 2 } })
   })
 
   it("results in a sentence for each refusal", () => {
-    const messages = lines.Express.map((line) => JSON.parse(line).msg as string)
-    expect(
-      messages.filter((message) => message.startsWith("search refused the request: 3 of 3 units")),
-    ).toHaveLength(5)
-    expect(
-      messages.filter((message) => message.startsWith("ip-1m refused the request: 100 of 100")),
-    ).toHaveLength(30)
+    const refusals = refusalsIn(lines.Express)
+    const startOf = {
+      search: "search refused the request: 3 of 3 units",
+      "ip-1m": "ip-1m refused the request: 100 of 100",
+    }
+    for (const { ratelimit, msg } of refusals) expect(msg).toContain(startOf[ratelimit.policy])
+    expect(refusals.filter(({ ratelimit }) => ratelimit.policy === "ip-1m")).toHaveLength(30)
   })
 })
+
+interface Line {
+  readonly msg: string
+  readonly ratelimit: { readonly allowed: boolean; readonly policy: "search" | "ip-1m" }
+}
+
+/**
+ * Returns the lines of refused requests. On a busy machine, the requests for the limit of a second take longer than a
+ * second, so that fewer of them are refused.
+ */
+function refusalsIn(lines: readonly string[]): Line[] {
+  return lines.map((line): Line => JSON.parse(line)).filter(({ ratelimit }) => !ratelimit.allowed)
+}
