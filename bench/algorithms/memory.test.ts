@@ -77,7 +77,7 @@ describe("the documented memory of clients", () => {
         ["sliding-window", /nothing: `sliding-window` \| ([\d,]+) \|/],
         ["sliding-window-strict", /`onStoreFailure: "deny"` \| ([\d,]+) to ([\d,]+) \|/],
         ["sliding-window, buckets", /`buckets: 60` \| ([\d,]+) to ([\d,]+) \|/],
-        ["sliding-log", /`sliding-log` \| ([\d,]+) to ([\d,]+), copied/],
+        ["sliding-log", /`sliding-log` \| ([\d,]+) to ([\d,]+) \|/],
         ["fixed-window", /at midnight UTC \| `fixed-window` \| ([\d,]+) \|/],
         ["fixed-window, first-hit", /`align: "first-hit"` \| ([\d,]+) \|/],
         ["token-bucket", /`token-bucket`, `burst` \| ([\d,]+) \|/],
