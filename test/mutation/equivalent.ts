@@ -165,8 +165,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/checking/admission.ts": {
     "if (counts === false) return undefined":
       "ConditionalExpression: prepareAfter also returns undefined for such a request, as a promise",
-    "return startedMs === undefined ? decision : this.#told(decision, prepared)":
-      "ConditionalExpression: without a start time, tell emits no event either, so the mutant is only slower",
+    'if (startedMs === undefined && !this.events.has("decided")) return decision':
+      "ConditionalExpression: without a start time and listeners, announce emits no event either, so the mutant is only slower",
   },
   "core/src/limiter/control/block-options.ts": {
     "if (forMs !== undefined && forMs <= LONGEST_BLOCK_MS) return { forMs, rules: given.rules }":

@@ -12,6 +12,8 @@ export interface Events<Table extends Record<keyof Table, unknown[]>> {
   off<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void
 }
 
+const NONE: readonly never[] = []
+
 /**
  * Events whose listeners cannot make a request fail. If a listener throws, `onListenerError` receives the error. On
  * the hot path, call `has` first, so that arguments are created only for events with listeners.
@@ -58,13 +60,28 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
   emit<Name extends keyof Table>(name: Name, ...args: Table[Name]): void {
     for (const listener of this.#listeners[name] ?? []) {
       try {
-        const yielded: unknown = listener(...args)
-        // Nothing awaits an async listener, so handle its rejection here.
-        if (yielded instanceof Promise) yielded.catch((error) => this.#onListenerError(error, name))
+        this.#handle(name, listener(...args))
       } catch (error) {
         this.#onListenerError(error, name)
       }
     }
+  }
+
+  /** Calls the listeners of an event with two arguments, as `emit` does, but without allocating a list for them. */
+  emitPair<Name extends keyof Table>(name: Name, one: Table[Name][0], other: Table[Name][1]): void {
+    const listeners = (this.#listeners[name] ?? NONE) as readonly ((...args: unknown[]) => void)[]
+    for (let i = 0; i < listeners.length; i++) {
+      try {
+        this.#handle(name, listeners[i]?.(one, other))
+      } catch (error) {
+        this.#onListenerError(error, name)
+      }
+    }
+  }
+
+  #handle(name: keyof Table, yielded: unknown): void {
+    // Nothing awaits an async listener, so handle its rejection here.
+    if (yielded instanceof Promise) yielded.catch((error) => this.#onListenerError(error, name))
   }
 
   /** Removes all listeners. */

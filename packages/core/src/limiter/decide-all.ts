@@ -90,7 +90,7 @@ export async function takeGroup<Request>(
   for (const [i, { limiter, prepared }] of members.entries()) {
     if (prepared === undefined) continue
     const { request, ruleChecks, startedMs } = prepared
-    limiter.admission.tell(decisions[i] as Decision, request, "decide", startedMs, ruleChecks)
+    limiter.admission.announce(decisions[i] as Decision, request, "decide", startedMs, ruleChecks)
   }
   return decisions
 }

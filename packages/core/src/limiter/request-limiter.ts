@@ -214,7 +214,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
         ruleChecks = latest
       },
     })
-    this.admission.tell(decision, request, "acquire", prepared.startedMs, ruleChecks)
+    this.admission.announce(decision, request, "acquire", prepared.startedMs, ruleChecks)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
@@ -247,7 +247,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (prepared === undefined) return { ...UNLIMITED, cost: units }
     const { ruleChecks, startedMs } = prepared
     const decision = await this.#state.decider.takeUpTo(ruleChecks, units, unit)
-    this.admission.tell(decision, request, "takeUpTo", startedMs, ruleChecks)
+    this.admission.announce(decision, request, "takeUpTo", startedMs, ruleChecks)
     return decision
   }
 

@@ -102,28 +102,40 @@ export class Admission<Request> {
     const { decider } = this.#state
     const { ruleChecks, startedMs } = prepared
     const decision = prepared.isStoreGone ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
-    return startedMs === undefined ? decision : this.#told(decision, prepared)
+    if (startedMs === undefined && !this.events.has("decided")) return decision
+    return decision instanceof Promise
+      ? decision.then((made) => this.#toldOf(made, prepared))
+      : this.#toldOf(decision, prepared)
   }
 
-  /** Emits a "decision" event, and returns the decision. */
-  #told(decision: MaybePromise<Decision>, prepared: PreparedRequest<Request>): MaybePromise<Decision> {
-    const { request, startedMs, ruleChecks } = prepared
-    const tell = (made: Decision): Decision => {
-      this.tell(made, request, "decide", startedMs, ruleChecks)
-      return made
-    }
-    return decision instanceof Promise ? decision.then(tell) : tell(decision)
+  #toldOf(decision: Decision, { request, startedMs, ruleChecks }: PreparedRequest<Request>): Decision {
+    this.announce(decision, request, "decide", startedMs, ruleChecks)
+    return decision
   }
 
-  /** Emits a "decision" event. `startedMs` is undefined if there was no listener when the call began. */
-  tell(
+  /**
+   * Emits the events "decided" and "decision". `startedMs` is undefined if nothing listened to "decision" when the call
+   * began.
+   */
+  announce(
     decision: Decision,
     request: Request,
     operation: DecisionCall["operation"],
     startedMs: number | undefined,
     counters: DecisionCall["counters"],
   ): void {
-    if (startedMs === undefined) return
+    this.events.emitPair("decided", decision, counters)
+    if (startedMs !== undefined) this.tell(decision, request, operation, startedMs, counters)
+  }
+
+  /** Emits a "decision" event. */
+  tell(
+    decision: Decision,
+    request: Request,
+    operation: DecisionCall["operation"],
+    startedMs: number,
+    counters: DecisionCall["counters"],
+  ): void {
     const durationMs = performance.now() - startedMs
     this.events.emit("decision", decision, request, { operation, durationMs, counters })
   }
@@ -137,10 +149,17 @@ export class Admission<Request> {
     const { isClosed, warner } = this.#state
     const { request, ruleSet, ruleChecks } = prepared
     if (!isClosed && !prepared.isStoreGone) {
-      return holdInLine(this.#state.waitingRoom(), prepared, this.priorityOf(request), leaving, warner)
+      const held = holdInLine(this.#state.waitingRoom(), prepared, this.priorityOf(request), leaving, warner)
+      return held instanceof Promise ? held.then(this.#heard) : this.#heard(held)
     }
     const held = (decision: Decision): Held => ({ decision, ruleSet, ruleChecks })
     const decision = this.take(prepared)
     return decision instanceof Promise ? decision.then(held) : held(decision)
+  }
+
+  /** Emits the event "decided" for a request that was held. */
+  readonly #heard = (held: Held | undefined): Held | undefined => {
+    if (held !== undefined) this.events.emitPair("decided", held.decision, held.ruleChecks)
+    return held
   }
 }

@@ -41,6 +41,11 @@ export interface LimiterEvents<Request> {
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /**
+   * Emitted for the same decisions as `decision`, with the call's `counters` only. A listener costs less, because no
+   * clock is read. In Fastify, each step of a request emits its own event.
+   */
+  decided: [decision: Decision, counters: readonly CounterKey[]]
+  /**
    * Emitted when a client's used percentage of its limit reaches a threshold in the rule's `notify`. Emitted at most
    * once for each threshold, rule, client and window in this process, which remembers 10,000 clients. The request is
    * the first one that was decided at this threshold. For an algorithm other than "fixed-window", the window begins
@@ -112,6 +117,7 @@ export interface PermitsLostEvent {
 /** The names of all events of a limiter. */
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
   decision: true,
+  decided: true,
   "near-limit": true,
   "first-refusal": true,
   "store-error": true,
