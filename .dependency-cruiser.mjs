@@ -191,6 +191,7 @@ const DOORS_FOR = {
   fetch: ["adapters"],
   otel: ["adapters"],
   recording: ["adapters"],
+  dashboard: ["adapters"],
   cli: ["adapters", "rules"],
   "express-rate-limit-store": ["adapters", "stores"],
   service: ["adapters", "rules", "stores"],

@@ -5,6 +5,7 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics"
 import { createLimiter, type Limiter } from "@sluice/core"
+import { recordActivity } from "@sluice/dashboard"
 import { instrument } from "@sluice/otel"
 
 /** Metrics are never collected by a timer, because the benchmark collects them itself at the end of a round. */
@@ -13,12 +14,20 @@ const NEVER_MS = 2 ** 31 - 1
 /** Adds a listener to the decisions of a limiter. Returns a function that collects the metrics. */
 export const CONTENDERS: Readonly<Record<string, (limiter: Limiter<object>) => () => Promise<void>>> = {
   nobody: () => nothing,
-  "an empty listener": (limiter) => {
+  'an empty listener of "decision"': (limiter) => {
     limiter.on("decision", () => undefined)
+    return nothing
+  },
+  'an empty listener of "decided"': (limiter) => {
+    limiter.on("decided", () => undefined)
     return nothing
   },
   "OpenTelemetry without its SDK": (limiter) => {
     instrument(limiter)
+    return nothing
+  },
+  "the dashboard": (limiter) => {
+    recordActivity(limiter)
     return nothing
   },
   OpenTelemetry: (limiter) => {

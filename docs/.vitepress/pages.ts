@@ -277,6 +277,12 @@ export const GROUPS: readonly Group[] = [
           "prometheus grafana dashboard opentelemetry monitoring observability tracing logs alertmanager datadog",
       },
       {
+        path: "production/dashboard",
+        title: "Who is limited now",
+        description: "List the clients that are refused now, by which rule, how often and until when.",
+        words: "top clients blocked list who is throttled dashboard page refused offenders abuse",
+      },
+      {
         path: "production/recording",
         title: "Record decisions",
         description: "Write decisions to a file or a database, to find out later who was refused and why.",

@@ -22,6 +22,7 @@ export const PACKAGES: readonly PackageEntry[] = [
   { name: "redis", job: "counters that all processes share", imports: ["core"] },
   { name: "recording", job: "records of decisions", imports: ["core"] },
   { name: "otel", job: "metrics by OpenTelemetry", imports: ["core"] },
+  { name: "dashboard", job: "who is refused now", imports: ["core"] },
   {
     name: "service",
     job: "decides for gateways",

@@ -14,6 +14,7 @@ const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy
 /** Imports that need no client of the app and do not load an installed client. */
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
+  "@sluice/dashboard": ["recordActivity"],
   "@sluice/redis": ["redisStore"],
   "@sluice/recording": ["recordDecisions"],
   "@sluice/rules": ["fileRules"],
@@ -43,6 +44,7 @@ export function describeAsInstalled(
   const project = new Project(node)
   const frameworks = [
     "core",
+    "dashboard",
     "logs",
     "recording",
     "redis",

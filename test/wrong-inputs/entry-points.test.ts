@@ -13,6 +13,7 @@ import * as replay from "@sluice/core/replay"
 import * as coreRules from "@sluice/core/rules"
 import * as stores from "@sluice/core/stores"
 import * as testing from "@sluice/core/testing"
+import * as dashboard from "@sluice/dashboard"
 import * as dynamodb from "@sluice/dynamodb"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
@@ -301,6 +302,13 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       {
         manualClock: [anyOdd],
         expectLimited: "rejects with what the request throws; expect-limited.test.ts has wrong arguments",
+      },
+    ],
+    "@sluice/dashboard": [
+      dashboard,
+      {
+        recordActivity: [anyOr("a limiter", () => limiter()), oddFor(["clock"])],
+        mergeActivity: "takes snapshots; its type says which",
       },
     ],
     "@sluice/recording": [

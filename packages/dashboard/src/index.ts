@@ -1,0 +1,23 @@
+/**
+ * Who is refused now, by which rule, and since when. The README has an example.
+ * @module @sluice/dashboard
+ */
+
+export { type Activity, type ActivityOptions, recordActivity } from "./activity.ts"
+export type {
+  ActivityOverview,
+  InstanceOverview,
+  RuleOverview,
+  ServiceOverview,
+} from "./overview/overview.ts"
+export { overviewOf as mergeActivity } from "./overview/overview-of.ts"
+export type {
+  ActivitySnapshot,
+  BusyClient,
+  DecisionOutcome,
+  LimitedClient,
+  OutcomeCounts,
+  RecentRefusal,
+  RuleActivity,
+  RulesState,
+} from "./recorder/snapshot.ts"

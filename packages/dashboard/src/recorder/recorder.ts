@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto"
+import { type Decision, type DecisionCall, explainDecision, type Limiter, type Refusal } from "@sluice/core"
+import type { RecorderTime } from "./recorder-time.ts"
+import { RuleRecorder, SAMPLED } from "./rule-recorder.ts"
+import { type ActivitySnapshot, OTHERS, type RecentRefusal, type RulesState } from "./snapshot.ts"
+
+/** Most rules that are recorded one by one. */
+const MOST_RULES = 200
+/** Most refusals that are kept. */
+const MOST_REFUSALS = 200
+
+/** A refusal whose sentence is written when somebody reads it. */
+interface KeptRefusal {
+  readonly decision: Decision
+  readonly key: string
+  readonly atMs: number
+}
+
+/**
+ * Records what a limiter decides, in bounded memory: the outcomes of each rule, the clients that are refused most, and
+ * the last refusals.
+ */
+export class ActivityRecorder<Request> {
+  readonly #limiter: Limiter<Request>
+  readonly #time: RecorderTime
+  readonly #instance = randomUUID()
+  readonly #sinceMs: number
+  readonly #rules = new Map<string, RuleRecorder>()
+  /** The recorders of the rules of the latest decision. The next decision usually has the same rules. */
+  readonly #latest: RuleRecorder[] = []
+  /** The last refusals, as a ring. */
+  readonly #refusals: KeptRefusal[] = []
+  #refusalCount = 0
+  #random = 1
+
+  /** Records the limiter until it is closed or `stop` is called. */
+  constructor(limiter: Limiter<Request>, time: RecorderTime) {
+    this.#limiter = limiter
+    this.#time = time
+    this.#sinceMs = time.now()
+    limiter.on("decided", this.#add)
+  }
+
+  /** Stops recording. What has been recorded can still be read. */
+  stop(): void {
+    this.#limiter.off("decided", this.#add)
+  }
+
+  /** Returns what has been recorded. */
+  snapshot(): ActivitySnapshot {
+    const nowMs = this.#time.now()
+    const { status, rules } = this.#limiter
+    return {
+      instance: this.#instance,
+      service: status.service,
+      sinceMs: this.#sinceMs,
+      atMs: nowMs,
+      rules: [...this.#rules.values()].map((rule) => rule.read(nowMs)),
+      refusals: this.#latestRefusals(),
+      status,
+      rulesStatus: stateOf(rules),
+    }
+  }
+
+  readonly #add = (decision: Decision, counters: DecisionCall["counters"]): void => {
+    const { checks, degraded, allowed } = decision
+    const second = this.#time.second()
+    const isSampled = this.#isSampled()
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i] as Decision["checks"][number]
+      const { policy } = check
+      let rule = this.#latest[i]
+      if (rule?.rule !== policy) {
+        rule = this.#recorderOf(policy)
+        this.#latest[i] = rule
+      }
+      rule.count(check, degraded, second)
+      if (isSampled) rule.sample(partitionOf(policy, i, counters), this.#time.now())
+      if (!check.allowed) rule.refuse(check, partitionOf(policy, i, counters), this.#time.now())
+    }
+    if (!allowed) this.#keep(decision, counters, this.#time.now())
+  }
+
+  /** True for one of 16 decisions at random, because requests may come in a fixed order. */
+  #isSampled(): boolean {
+    // A linear congruential generator (Numerical Recipes), whose high bits are random enough.
+    this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) | 0
+    return this.#random >>> 0 < 2 ** 32 / SAMPLED
+  }
+
+  #recorderOf(policy: string): RuleRecorder {
+    const name = this.#rules.has(policy) || this.#rules.size < MOST_RULES ? policy : OTHERS
+    let rule = this.#rules.get(name)
+    if (rule === undefined) {
+      rule = new RuleRecorder(name)
+      this.#rules.set(name, rule)
+    }
+    return rule
+  }
+
+  #keep(decision: Decision, counters: DecisionCall["counters"], atMs: number): void {
+    const key = partitionOf(decision.policy, 0, counters)
+    // Keep only the rule that refused, because the checks of all rules may need several kilobytes.
+    const checks = decision.checks.filter((check) => check.policy === decision.policy)
+    const kept = { decision: { ...decision, checks }, key, atMs }
+    this.#refusals[this.#refusalCount++ % MOST_REFUSALS] = kept
+  }
+
+  #latestRefusals(): readonly RecentRefusal[] {
+    const first = this.#refusalCount % MOST_REFUSALS
+    const oldestFirst = [...this.#refusals.slice(first), ...this.#refusals.slice(0, first)]
+    return oldestFirst.reverse().map(recentRefusal)
+  }
+}
+
+/** Returns the client's part of a rule's counter. The counters of most decisions are in the order of its checks. */
+function partitionOf(policy: string, at: number, counters: DecisionCall["counters"]): string {
+  const counter = counters[at]
+  if (counter?.policy.name === policy) return counter.partition
+  return counters.find((each) => each.policy.name === policy)?.partition ?? ""
+}
+
+function recentRefusal({ decision, key, atMs }: KeptRefusal): RecentRefusal {
+  const { policy, refusal, retryAfterMs } = decision
+  const explained = explainDecision(decision, { atMs }).find((each) => each.policy === policy)
+  return {
+    atMs,
+    rule: policy,
+    key,
+    reason: refusal as Refusal,
+    retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : null,
+    text: explained?.text ?? "",
+  }
+}
+
+function stateOf({ version, loadedAtMs, isStale, problems, error }: Limiter["rules"]): RulesState {
+  const wrong = problems.map(({ path, message }) => `${path}: ${message}`)
+  return {
+    ...(version !== undefined && { version }),
+    ...(loadedAtMs !== undefined && { loadedAtMs }),
+    isStale,
+    problems: error === undefined ? wrong : [...wrong, error.message],
+  }
+}

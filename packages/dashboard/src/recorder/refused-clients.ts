@@ -1,0 +1,63 @@
+import type { Refusal } from "@sluice/core"
+import { DistinctKeys } from "./distinct.ts"
+import type { LimitedClient } from "./snapshot.ts"
+import { firstOf, SpaceSaving, type TopKey, type TopKeys } from "./top-keys.ts"
+
+/** Most clients that are listed for a rule. */
+export const MOST_REFUSED = 256
+/** Most clients of the previous slot that stay listed. */
+const MOST_PREVIOUS = 64
+
+/** A refused client as in a list that can be merged. */
+export type RefusedKey = TopKey & Omit<LimitedClient, "refusals">
+
+/** The refused clients of one slot. */
+export interface RefusedOfSlot {
+  readonly top: TopKeys<RefusedKey>
+  readonly distinct: DistinctKeys
+}
+
+/** Lists the clients that a rule refuses most in one slot, and estimates how many clients it refuses. */
+export class RefusedClients {
+  readonly #top = new SpaceSaving(MOST_REFUSED)
+  readonly #distinct = new DistinctKeys()
+  // The details of the key at each place of the list.
+  readonly #lastMs: number[] = []
+  readonly #untilMs: number[] = []
+  readonly #reasons: Refusal[] = []
+
+  add(key: string, reason: Refusal, nowMs: number, retryAfterMs: number): void {
+    const added = this.#top.add(key)
+    const place = added < 0 ? -1 - added : added
+    // A key in the list has been added to the estimate before.
+    if (added < 0) this.#distinct.add(key)
+    this.#lastMs[place] = nowMs
+    this.#untilMs[place] = nowMs + retryAfterMs
+    this.#reasons[place] = reason
+  }
+
+  read(): RefusedOfSlot {
+    const { keys, unlisted } = this.#top.read()
+    const detailed = keys.map(({ place, ...key }) => {
+      const untilMs = this.#untilMs[place] as number
+      return {
+        ...key,
+        lastMs: this.#lastMs[place] as number,
+        untilMs: Number.isFinite(untilMs) ? untilMs : null,
+        reason: this.#reasons[place] as Refusal,
+      }
+    })
+    return { top: { keys: detailed, unlisted }, distinct: this.#distinct }
+  }
+
+  /** Returns what is kept of the slot when the next one begins. */
+  static restOf(clients: RefusedClients): RefusedOfSlot {
+    const { top, distinct } = clients.read()
+    return { top: firstOf(top, MOST_PREVIOUS), distinct }
+  }
+}
+
+/** Returns the details of the later refusal. */
+export function laterRefusal(one: RefusedKey, other: RefusedKey): RefusedKey {
+  return one.lastMs >= other.lastMs ? one : other
+}

@@ -1,0 +1,69 @@
+import type { PolicyCheck, Refusal } from "@sluice/core"
+import { BySlot } from "./by-slot.ts"
+import { DistinctKeys } from "./distinct.ts"
+import { ADMITTED, DEGRADED, OutcomeCounter, OVER_LIMIT, REFUSED, SHADOWED } from "./outcome-counter.ts"
+import { laterRefusal, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
+import type { RuleActivity } from "./snapshot.ts"
+import { firstOf, mergeTop, SpaceSaving } from "./top-keys.ts"
+
+/** Most clients that are listed because of their number of requests. */
+export const MOST_BUSY = 32
+/** Most of these clients that stay listed from the previous slot. */
+const MOST_BUSY_BEFORE = 16
+/** One of so many requests is counted for its client, on average. */
+export const SAMPLED = 16
+
+/** Records what one rule decides. */
+export class RuleRecorder {
+  readonly rule: string
+  readonly #outcomes = new OutcomeCounter()
+  readonly #refused = new BySlot(() => new RefusedClients(), RefusedClients.restOf)
+  readonly #busy = new BySlot(
+    () => new SpaceSaving(MOST_BUSY),
+    (keys) => firstOf(keys.read(), MOST_BUSY_BEFORE),
+  )
+
+  constructor(rule: string) {
+    this.rule = rule
+  }
+
+  /** Counts a decision of the rule in a second since the epoch. */
+  count({ allowed, shadow, overLimit }: PolicyCheck, isDegraded: boolean, second: number): void {
+    const outcome = allowed ? (overLimit ? OVER_LIMIT : ADMITTED) : shadow ? SHADOWED : REFUSED
+    this.#outcomes.add(outcome, second)
+    if (isDegraded) this.#outcomes.add(DEGRADED, second)
+  }
+
+  /** Lists the client of a request that is in the sample. */
+  sample(partition: string, nowMs: number): void {
+    this.#busy.at(nowMs).add(partition)
+  }
+
+  /** Lists a client that the rule refuses or, in shadow mode, would have refused. */
+  refuse({ refusal, retryAfterMs }: PolicyCheck, partition: string, nowMs: number): void {
+    this.#refused.at(nowMs).add(partition, refusal as Refusal, nowMs, retryAfterMs)
+  }
+
+  read(nowMs: number): RuleActivity {
+    const refused = this.#refused.read(nowMs)
+    const slots = [refused.current?.read(), refused.previous].filter((slot) => slot !== undefined)
+    const top = mergeTop(
+      slots.map((slot) => slot.top),
+      MOST_REFUSED,
+      laterRefusal,
+    )
+    const busy = this.#busy.read(nowMs)
+    const requests = [busy.current?.read(), busy.previous].filter((slot) => slot !== undefined)
+    const busiest = mergeTop(requests, MOST_BUSY, (one) => one)
+    const distinct = new DistinctKeys()
+    for (const slot of slots) distinct.merge(slot.distinct)
+    return {
+      rule: this.rule,
+      ...this.#outcomes.read(Math.floor(nowMs / 1_000)),
+      refused: top.keys.map(({ count, ...client }) => ({ ...client, refusals: count })),
+      unlistedRefusals: top.unlisted,
+      busy: busiest.keys.map(({ key, count }) => ({ key, requests: count * SAMPLED })),
+      ...(slots.length > 0 && { registers: distinct.toString() }),
+    }
+  }
+}

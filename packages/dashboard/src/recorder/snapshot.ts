@@ -1,0 +1,129 @@
+import type { LimiterStatus, Refusal } from "@sluice/core"
+
+/** How a rule decided a request. */
+export type DecisionOutcome =
+  /** Admitted within the limit. */
+  | "admitted"
+  /** Refused. */
+  | "refused"
+  /** Admitted, although the rule would have refused it, because the rule is in shadow mode. */
+  | "shadowed"
+  /** Admitted above the limit, by soft or elastic throttling. */
+  | "overLimit"
+  /** Decided without the shared store, whether admitted or refused. OutcomeCounts in addition to the outcome. */
+  | "degraded"
+
+/** All outcomes, in the order in which they are shown. */
+export const OUTCOMES: readonly DecisionOutcome[] = [
+  "admitted",
+  "refused",
+  "shadowed",
+  "overLimit",
+  "degraded",
+]
+
+/** Number of seconds that are counted one by one: five minutes. */
+export const SECONDS = 300
+/** Length of a slot in milliseconds: five minutes, which begin at multiples of five minutes since the epoch. */
+export const SLOT_MS = 300_000
+/** Number of slots: one day. */
+export const SLOTS = 288
+
+/**
+ * Requests in equal spans of time, oldest first. Only outcomes that have occurred have a member. Each array ends with
+ * the current span, and leaves out the zeros before its first request.
+ */
+export type OutcomeCounts = { readonly [Name in DecisionOutcome]?: readonly number[] }
+
+/** A client that a rule has refused. */
+export interface LimitedClient {
+  /** The values of the rule's fields, as in the keys of its counters: an address, or "user 7". */
+  readonly key: string
+  /** Refusals in the current and the previous slot. At most `error` too high, never too low. */
+  readonly refusals: number
+  /** By how much `refusals` may be too high. 0 while the rule refuses fewer clients than the list holds. */
+  readonly error: number
+  /** Time of the latest refusal, in epoch milliseconds. */
+  readonly lastMs: number
+  /** When the client may try again by its latest refusal, in epoch milliseconds. `null` for a client that never may. */
+  readonly untilMs: number | null
+  /** The reason of the latest refusal. */
+  readonly reason: Refusal
+}
+
+/** A client with many requests, of which every 16th is counted. */
+export interface BusyClient {
+  /** The values of the rule's fields, as in {@link LimitedClient}. */
+  readonly key: string
+  /** Requests in the current and the previous slot, an estimate. */
+  readonly requests: number
+}
+
+/** What one rule has decided in one process. */
+export interface RuleActivity {
+  /** Name of the rule. The rules beyond the 200th are counted together as "(others)". */
+  readonly rule: string
+  /** Requests in each of the last 300 seconds. */
+  readonly seconds: OutcomeCounts
+  /** Requests in each of the last 288 slots. */
+  readonly slots: OutcomeCounts
+  /** The clients that were refused most, at most 256, by falling number of refusals. */
+  readonly refused: readonly LimitedClient[]
+  /** The most refusals that a client may have that `refused` does not contain. 0 if `refused` is complete. */
+  readonly unlistedRefusals: number
+  /** The clients with the most requests, at most 32, by falling number of requests. */
+  readonly busy: readonly BusyClient[]
+  /** The registers of a HyperLogLog of the refused clients of the current and the previous slot, in base64. */
+  readonly registers?: string
+}
+
+/** The name under which the rules beyond the 200th are counted together. */
+export const OTHERS = "(others)"
+
+/** One refusal. */
+export interface RecentRefusal {
+  /** Epoch milliseconds. */
+  readonly atMs: number
+  /** Name of the rule that refused; empty if no rules were loaded. */
+  readonly rule: string
+  /** The values of the rule's fields. */
+  readonly key: string
+  /** The reason of the refusal. */
+  readonly reason: Refusal
+  /** Milliseconds until the request fits; `null` if it never does. */
+  readonly retryAfterMs: number | null
+  /** The sentence of `explainDecision`. */
+  readonly text: string
+}
+
+/** What one limiter of one process has decided lately. Contains only JSON values. */
+export interface ActivitySnapshot {
+  /** Identifies the recorder: a random text. */
+  readonly instance: string
+  /** The service of the limiter. */
+  readonly service: string
+  /** When recording began, in epoch milliseconds. */
+  readonly sinceMs: number
+  /** When the snapshot was taken, in epoch milliseconds. */
+  readonly atMs: number
+  /** The rules that have decided requests. */
+  readonly rules: readonly RuleActivity[]
+  /** The last 200 refusals, latest first. */
+  readonly refusals: readonly RecentRefusal[]
+  /** The state of the limiter. */
+  readonly status: LimiterStatus
+  /** The state of its rules. */
+  readonly rulesStatus: RulesState
+}
+
+/** The state of a limiter's rules: `limiter.rules` as JSON. */
+export interface RulesState {
+  /** Version of the stored document, if it has one. */
+  readonly version?: number
+  /** The latest time at which the rules matched the source, in epoch milliseconds. Absent for rules in code. */
+  readonly loadedAtMs?: number
+  /** Whether loading fails repeatedly and the rules are old. */
+  readonly isStale: boolean
+  /** What is wrong with the rules in the source. Empty if nothing is. */
+  readonly problems: readonly string[]
+}

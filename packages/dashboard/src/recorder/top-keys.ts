@@ -1,0 +1,111 @@
+/** A key with the number of times that it was counted. */
+export interface TopKey {
+  readonly key: string
+  /** At most `error` too high, never too low. */
+  readonly count: number
+  readonly error: number
+}
+
+/** Keys by falling count, and the most that a key may have been counted that is not among them. */
+export interface TopKeys<Key extends TopKey = TopKey> {
+  readonly keys: readonly Key[]
+  readonly unlisted: number
+}
+
+/**
+ * Finds the keys that are counted most, in bounded memory, by the algorithm Space-Saving (Metwally, Agrawal and El
+ * Abbadi, 2005). A new key takes the place of the key with the least count, and inherits that count as its error.
+ */
+export class SpaceSaving {
+  readonly #capacity: number
+  readonly #places = new Map<string, number>()
+  readonly #keys: string[] = []
+  readonly #counts: Uint32Array
+  readonly #errors: Uint32Array
+  /** The least count, once all places are taken. Counts only grow, so it only grows, too. */
+  #least = 0
+  /** No place before this one has the least count. */
+  #from = 0
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+    this.#counts = new Uint32Array(capacity)
+    this.#errors = new Uint32Array(capacity)
+  }
+
+  /** Counts a key once. Returns its place, or -1 - place if the key has just been listed. */
+  add(key: string): number {
+    const place = this.#places.get(key)
+    if (place !== undefined) {
+      this.#counts[place] = (this.#counts[place] as number) + 1
+      return place
+    }
+    const free = this.#keys.length < this.#capacity ? this.#keys.length : this.#leastPlace()
+    const evicted = this.#keys[free]
+    if (evicted !== undefined) {
+      this.#places.delete(evicted)
+      this.#errors[free] = this.#counts[free] as number
+    }
+    this.#counts[free] = (this.#counts[free] as number) + 1
+    this.#keys[free] = key
+    this.#places.set(key, free)
+    return -1 - free
+  }
+
+  /** Returns the keys by falling count, each with its place. */
+  read(): TopKeys<TopKey & { readonly place: number }> {
+    const keys = this.#keys.map((key, place) => ({
+      key,
+      count: this.#counts[place] as number,
+      error: this.#errors[place] as number,
+      place,
+    }))
+    const isFull = keys.length === this.#capacity
+    return {
+      keys: keys.sort((one, other) => other.count - one.count),
+      unlisted: isFull ? (keys.at(-1)?.count ?? 0) : 0,
+    }
+  }
+
+  #leastPlace(): number {
+    for (;;) {
+      for (; this.#from < this.#capacity; this.#from++) {
+        if (this.#counts[this.#from] === this.#least) return this.#from
+      }
+      this.#least = this.#counts.reduce((least, count) => Math.min(least, count), Number.POSITIVE_INFINITY)
+      this.#from = 0
+    }
+  }
+}
+
+/** Returns a list with only its first `most` keys, for which less memory is enough. */
+export function firstOf<Key extends TopKey>({ keys, unlisted }: TopKeys<Key>, most: number): TopKeys<Key> {
+  return { keys: keys.slice(0, most), unlisted: Math.max(unlisted, keys[most]?.count ?? 0) }
+}
+
+/**
+ * Merges lists of different times or processes, and keeps the first `most` keys. A key that a list does not contain may
+ * have been counted there as often as `unlisted` says, so this number is added to its count and its error. `pick`
+ * returns the details of a key from its entries.
+ */
+export function mergeTop<Key extends TopKey>(
+  lists: readonly TopKeys<Key>[],
+  most: number,
+  pick: (one: Key, other: Key) => Key,
+): TopKeys<Key> {
+  const all = new Map<string, Key>()
+  const unlistedInAll = lists.reduce((sum, { unlisted }) => sum + unlisted, 0)
+  for (const { keys, unlisted } of lists) {
+    for (const entry of keys) {
+      const known = all.get(entry.key)
+      const before = known ?? { count: unlistedInAll, error: unlistedInAll }
+      const sum = {
+        count: before.count + entry.count - unlisted,
+        error: before.error + entry.error - unlisted,
+      }
+      all.set(entry.key, { ...(known === undefined ? entry : pick(known, entry)), ...sum })
+    }
+  }
+  const keys = [...all.values()].sort((one, other) => other.count - one.count)
+  return firstOf({ keys, unlisted: unlistedInAll }, most)
+}

@@ -1,0 +1,275 @@
+import { createLimiter, type Limiter, memoryStore, type Rule, StoreUnavailableError } from "@sluice/core"
+import { manualClock } from "@sluice/core/testing"
+import { type Activity, mergeActivity, type RuleOverview, recordActivity } from "@sluice/dashboard"
+import { liveRules } from "@sluice/rules"
+import { describe, expect, it } from "vitest"
+
+const MINUTE = 60_000
+const START = 1_750_000_200_000 // the beginning of a slot
+const CALLS: Rule = { name: "calls", field: "ip", limit: 3, window: "1 minute" }
+
+function open(rules: readonly Rule[] = [CALLS], more: object = {}) {
+  const clock = manualClock(START)
+  const limiter = createLimiter({ service: "shop", rules, clock, logger: { warn() {}, error() {} }, ...more })
+  const activity = recordActivity(limiter, { clock })
+  const decide = async (times: number, remoteAddress = "192.0.2.1", cost = 1): Promise<void> => {
+    for (let i = 0; i < times; i++) await limiter.decide({ remoteAddress }, { cost })
+  }
+  return { clock, limiter, activity, decide }
+}
+
+function rulesOf(activity: Activity): readonly RuleOverview[] {
+  return activity.overview().services.flatMap(({ rules }) => rules)
+}
+
+describe("the activity of a limiter", () => {
+  it("counts the outcomes of each rule, and lists who is refused, how often, why and until when", async () => {
+    const { clock, activity, decide } = open()
+    await decide(5)
+    clock.advance(1_500)
+    await decide(1, "192.0.2.2")
+    await decide(1)
+    const [rule] = rulesOf(activity)
+    expect(rule).toMatchObject({
+      rule: "calls",
+      seconds: { admitted: [3, 1], refused: [2, 1] },
+      slots: { admitted: [4], refused: [3] },
+      refusedClients: 1,
+      refused: [{ key: "192.0.2.1", refusals: 3, error: 0, reason: "quota", lastMs: START + 1_500 }],
+    })
+    const { untilMs } = rule?.refused[0] ?? {}
+    expect(untilMs).toBeGreaterThan(START + 1_500)
+    // The client is really admitted at this time, and not a millisecond earlier.
+    const { limiter } = open()
+    for (let i = 0; i < 3; i++) await limiter.decide({ remoteAddress: "192.0.2.1" })
+    expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).retryAfterMs).toBe(
+      (untilMs as number) - START,
+    )
+  })
+
+  it("returns the latest refusals first, each with its sentence", async () => {
+    const { clock, activity, decide } = open()
+    await decide(4)
+    clock.advance(10)
+    await decide(1)
+    const [service] = activity.overview().services
+    expect(service?.refusals).toMatchObject([
+      { atMs: START + 10, rule: "calls", key: "192.0.2.1", reason: "quota" },
+      { atMs: START, rule: "calls", key: "192.0.2.1", reason: "quota" },
+    ])
+    expect(service?.refusals[0]?.text).toContain("calls refused the request: 3 of 3 units are used")
+  })
+
+  it("keeps the last 200 refusals", async () => {
+    const { clock, activity, decide } = open()
+    for (let i = 0; i < 260; i++) {
+      clock.advance(1)
+      await decide(1, "192.0.2.1", 4)
+    }
+    const times = activity.overview().services[0]?.refusals.map(({ atMs }) => atMs - START)
+    expect(times).toEqual(Array.from({ length: 200 }, (_, i) => 260 - i))
+  })
+
+  it("tells shadowed, admitted above the limit and degraded from the rest", async () => {
+    const store = memoryStore()
+    let isGone = false
+    const failing = new Proxy(store, {
+      get(target, name) {
+        if (name === "take" && isGone) throw new StoreUnavailableError("gone")
+        const member: unknown = Reflect.get(target, name, target)
+        return typeof member === "function" ? member.bind(target) : member
+      },
+    })
+    const rules: Rule[] = [
+      { ...CALLS, name: "trial", limit: 1, shadow: true },
+      { ...CALLS, name: "soft", limit: 2, throttle: { kind: "soft", percent: 50 } },
+    ]
+    const { activity, decide } = open(rules, { store: failing })
+    await decide(4)
+    isGone = true
+    await decide(1, "192.0.2.9")
+    expect(rulesOf(activity)).toMatchObject([
+      {
+        rule: "trial",
+        seconds: { admitted: [2], shadowed: [3], degraded: [1] },
+        refused: [{ key: "192.0.2.1", refusals: 3 }],
+      },
+      { rule: "soft", seconds: { admitted: [3], overLimit: [1], refused: [1], degraded: [1] } },
+    ])
+  })
+
+  it("counts each step of other calls once: acquire, takeUpTo and decisions of a group", async () => {
+    const { activity, limiter } = open()
+    const client = { remoteAddress: "192.0.2.1" }
+    await limiter.acquire(client)
+    await limiter.takeUpTo(client, 1)
+    await limiter.peek(client)
+    await limiter.enforce(client)
+    await expect(limiter.enforce(client)).rejects.toThrow("calls")
+    expect(rulesOf(activity)[0]?.seconds).toEqual({ admitted: [3], refused: [1] })
+  })
+
+  it("forgets a refused client after the slot that follows its last refusal", async () => {
+    const { clock, activity, decide } = open()
+    await decide(5)
+    clock.advance(5 * MINUTE)
+    await decide(4, "192.0.2.2")
+    expect(rulesOf(activity)[0]).toMatchObject({
+      refused: [{ key: "192.0.2.1", refusals: 2 }, { key: "192.0.2.2" }],
+      refusedClients: 2,
+      slots: { refused: [2, 1] },
+    })
+    clock.advance(5 * MINUTE)
+    expect(rulesOf(activity)[0]).toMatchObject({ refused: [{ key: "192.0.2.2" }], refusedClients: 1 })
+    clock.advance(5 * MINUTE)
+    expect(rulesOf(activity)[0]).toMatchObject({
+      refused: [],
+      refusedClients: 0,
+      slots: { refused: [2, 1, 0, 0] },
+    })
+  })
+
+  it("estimates the busiest clients from a sample", async () => {
+    const { activity, decide } = open([{ ...CALLS, limit: 1_000_000 }])
+    for (let i = 0; i < 400; i++) {
+      await decide(9, "192.0.2.1")
+      await decide(1, `10.0.0.${i % 250}`)
+    }
+    const [first, second] = rulesOf(activity)[0]?.busy ?? []
+    expect(first?.key).toBe("192.0.2.1")
+    expect(first?.requests).toBeGreaterThan(3_600 / 1.5)
+    expect(first?.requests).toBeLessThan(3_600 * 1.5)
+    expect(second?.requests).toBeLessThan(200)
+  })
+
+  it("records rules beyond the 200th together", async () => {
+    const rules = Array.from({ length: 210 }, (_, i) => ({ ...CALLS, name: `rule-${i}` }))
+    const { activity, decide } = open(rules)
+    await decide(1)
+    const recorded = rulesOf(activity)
+    expect(recorded).toHaveLength(201)
+    expect(recorded.at(-1)).toMatchObject({ rule: "(others)", seconds: { admitted: [10] } })
+  })
+
+  it("lists a refusal before rules have been loaded, without a rule and a client", async () => {
+    const clock = manualClock(START)
+    const load = async () => Promise.reject(new Error("no table"))
+    const rules = liveRules({ load, pollMs: 1_000 })
+    const limiter = createLimiter({
+      ...{ service: "shop", rules, onRulesMissing: "deny", clock },
+      logger: { warn() {}, error() {} },
+    })
+    const activity = recordActivity(limiter, { clock })
+    await limiter.decide({ remoteAddress: "192.0.2.1" })
+    const [service] = activity.overview().services
+    expect(service).toMatchObject({
+      rules: [],
+      refusals: [{ rule: "", key: "", reason: "store-failure" }],
+      instances: [{ rulesStatus: { problems: [expect.stringContaining("no table")] } }],
+    })
+    await limiter.close()
+  })
+
+  it("contains what JSON can express, and survives it", async () => {
+    const { activity, decide } = open([{ ...CALLS, deny: ["192.0.2.6"] }])
+    await decide(5)
+    await decide(1, "192.0.2.6")
+    const overview = activity.overview()
+    expect(JSON.parse(JSON.stringify(overview))).toEqual(overview)
+    expect(
+      overview.services[0]?.rules[0]?.refused.map(({ key, untilMs }) => [key, untilMs === null]),
+    ).toEqual([
+      ["192.0.2.1", false],
+      ["192.0.2.6", true],
+    ])
+  })
+
+  it("costs nothing after stop, and can still be read", async () => {
+    const { activity, decide } = open()
+    await decide(1)
+    activity.stop()
+    await decide(5)
+    expect(rulesOf(activity)[0]?.seconds).toEqual({ admitted: [1] })
+  })
+})
+
+function addressOf(nth: number): string {
+  return `10.${nth >> 16}.${(nth >> 8) & 255}.${nth & 255}`
+}
+
+describe("the overview of several processes", () => {
+  /** Sends a request to one of the limiters at random, and returns the exact number of refusals of each client. */
+  async function refuse(
+    limiters: readonly Limiter[],
+    clientOf: (nth: number) => string,
+  ): Promise<Map<string, number>> {
+    const exact = new Map<string, number>()
+    for (let nth = 0; nth < 20_000; nth++) {
+      const remoteAddress = clientOf(nth)
+      const { allowed } = await (limiters[nth % limiters.length] as Limiter).decide({ remoteAddress })
+      if (!allowed) exact.set(remoteAddress, (exact.get(remoteAddress) ?? 0) + 1)
+    }
+    return exact
+  }
+
+  it.each<[string, (nth: number) => string]>([
+    // The kth of 22,000 clients sends in proportion to 1 / k.
+    ["of Zipf traffic", (nth) => addressOf(Math.floor(Math.exp(((nth * 7919) % 20_000) / 2_000)))],
+    ["of an attack by many clients", (nth) => addressOf(nth % 5 === 0 ? 100_000 + (nth % 3) : nth % 4_001)],
+  ])(
+    "bounds the true counts %s over three limiters, and names the clients that are refused most",
+    async (_what, clientOf) => {
+      const clock = manualClock(START)
+      const limiters = ["a", "b", "c"].map(() => {
+        // Each limiter stands for a process.
+        const store = memoryStore({ clock })
+        const rules = [{ ...CALLS, limit: 1 }]
+        return createLimiter({ rules, store, clock, service: "shop", logger: { warn() {}, error() {} } })
+      })
+      const activities = limiters.map((limiter) => recordActivity(limiter, { clock }))
+      const exact = await refuse(limiters, clientOf)
+      const { services } = mergeActivity(
+        activities.flatMap((activity) => activity.snapshots()),
+        clock.now(),
+      )
+      const [rule] = services[0]?.rules ?? []
+      const total = [...exact.values()].reduce((sum, count) => sum + count, 0)
+      expect(rule?.seconds.refused).toEqual([total])
+      for (const { key, refusals, error } of rule?.refused ?? []) {
+        expect(refusals).toBeGreaterThanOrEqual(exact.get(key) ?? 0)
+        expect(refusals - error).toBeLessThanOrEqual(exact.get(key) ?? 0)
+      }
+      const most = [...exact].sort(([, one], [, other]) => other - one).slice(0, 3)
+      const listed = rule?.refused.slice(0, 3).map(({ key }) => key)
+      expect(listed?.sort()).toEqual(most.map(([key]) => key).sort())
+      expect(Math.abs((rule?.refusedClients ?? 0) / exact.size - 1)).toBeLessThan(0.1)
+    },
+  )
+
+  it("adds up the same seconds and slots, even if a snapshot is some seconds older", async () => {
+    const one = open()
+    const other = open()
+    for (const { decide } of [one, other]) await decide(4)
+    const [early] = one.activity.snapshots()
+    other.clock.advance(2_000)
+    await other.decide(1, "192.0.2.2")
+    const [late] = other.activity.snapshots()
+    const { services } = mergeActivity(
+      [early, late].flatMap((each) => each ?? []),
+      START + 2_000,
+    )
+    expect(services).toMatchObject([
+      {
+        service: "shop",
+        instances: [{ atMs: START }, { atMs: START + 2_000 }],
+        rules: [
+          {
+            seconds: { admitted: [6, 0, 1], refused: [2, 0, 0] },
+            refused: [{ key: "192.0.2.1", refusals: 2 }],
+            refusedClients: 1,
+          },
+        ],
+      },
+    ])
+  })
+})

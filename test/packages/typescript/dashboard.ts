@@ -1,0 +1,29 @@
+import { createLimiter } from "@sluice/core"
+import {
+  type Activity,
+  type ActivityOverview,
+  type ActivitySnapshot,
+  type LimitedClient,
+  mergeActivity,
+  recordActivity,
+} from "@sluice/dashboard"
+
+interface Job {
+  readonly tenant: string
+}
+
+const jobs = createLimiter<Job>({
+  limit: 10,
+  window: "1 minute",
+  field: "tenant",
+  fields: { tenant: (job) => job.tenant },
+})
+const requests = createLimiter({ limit: 10, window: "1 minute" })
+export const activity: Activity = recordActivity([jobs, requests])
+export const one: Activity = recordActivity(jobs)
+const snapshots: readonly ActivitySnapshot[] = activity.snapshots()
+export const overview: ActivityOverview = mergeActivity(snapshots, Date.now())
+export const refused: readonly LimitedClient[] | undefined = overview.services[0]?.rules[0]?.refused
+
+// @ts-expect-error a limiter is needed, not its options
+recordActivity({ limit: 10 })
