@@ -82,7 +82,16 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
     },
     resetAll() {
       nowMs = epochMs
-      for (const listener of listeners) listener()
+      const errors: unknown[] = []
+      // Reset the others, too, because the next test uses all of them.
+      for (const listener of listeners) {
+        try {
+          listener()
+        } catch (error) {
+          errors.push(error)
+        }
+      }
+      if (errors.length > 0) throw errors[0]
     },
     onReset(listener) {
       listeners.add(listener)

@@ -56,4 +56,13 @@ describe("resetAll() of a clock", () => {
     await disabled.close()
     expect(() => clock.resetAll()).not.toThrow()
   })
+
+  it("resets the other limiters, too, if the store of one cannot be emptied", async () => {
+    const clock = manualClock()
+    createLimiter({ ...RULE, clock, store: methodsOf(memoryStore()) })
+    const limiter = createLimiter({ ...RULE, clock })
+    await limiter.decide(ALICE)
+    expect(() => clock.resetAll()).toThrow("is not a store that resetAll() of a clock can empty")
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+  })
 })
