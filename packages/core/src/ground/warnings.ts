@@ -111,6 +111,12 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
   return warner
 }
 
+/** Emits a process warning. In a Worker, which does not print process warnings, writes to the console instead. */
+export function emitWarning(message: string, code?: WarningCode): void {
+  if (isWorker()) console.warn(`${code === undefined ? "" : `[${code}] `}SluiceWarning: ${message}`)
+  else process.emitWarning(message, { type: "SluiceWarning", code })
+}
+
 /**
  * Logs to the app's logger. Emits a process warning instead if there is no logger, or if it throws or rejects. A
  * failing logger must not make the request fail.
@@ -122,11 +128,7 @@ function log(
   message: string,
   cause: unknown,
 ): void {
-  const emit = (): void => {
-    // Workers do not print process warnings.
-    if (isWorker()) console.warn(`[${code}] SluiceWarning: ${message}`)
-    else process.emitWarning(message, { type: "SluiceWarning", code })
-  }
+  const emit = (): void => emitWarning(message, code)
   if (logger === undefined) {
     emit()
     return

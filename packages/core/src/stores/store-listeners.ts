@@ -1,5 +1,6 @@
 import { inspect } from "node:util"
 import { SafeEvents } from "../ground/events.ts"
+import { emitWarning } from "../ground/warnings.ts"
 
 /** The listeners of a store. If a listener throws or rejects, a process warning is emitted. Other listeners are not affected. */
 export class StoreListeners<Event> {
@@ -8,7 +9,7 @@ export class StoreListeners<Event> {
   /** `title` names the store in warnings: "the memory store". */
   constructor(title: string) {
     this.#events = new SafeEvents<{ event: [Event] }>({ event: true }, (error) =>
-      process.emitWarning(`A listener of ${title} failed: ${inspect(error)}`),
+      emitWarning(`A listener of ${title} failed: ${inspect(error)}`),
     )
   }
 
