@@ -10,7 +10,7 @@ export interface SluiceStoreOptions
     "align" | "buckets" | "burst" | "refill" | "countRejected" | "penalty" | "instances" | "storeTimeoutMs"
   > {
   /**
-   * A client of ioredis or node-redis, for one server or a cluster. The app connects and closes the client. Without a
+   * A client that `redisStore` accepts, for one server or a cluster. The app connects and closes the client. Without a
    * client, hits are counted in the memory of this process.
    */
   readonly client?: RedisClient | undefined
