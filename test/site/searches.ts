@@ -37,6 +37,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "redis cluster", pages: ["/production/redis"] },
   { words: "unblock a user", pages: ["/production/locked-out"] },
   { words: "grafana dashboard", pages: ["/production/metrics"] },
+  { words: "who is limited now", pages: ["/production/dashboard"] },
+  { words: "top refused clients", pages: ["/production/dashboard"] },
   { words: "multiple regions", pages: ["/scale/data-centers"] },
   { words: "deploy on kubernetes", pages: ["/service/deploy"] },
   { words: "auth_request", pages: ["/service/gateways"] },
