@@ -182,6 +182,7 @@ const DOORS_FOR = {
   redis: ["stores"],
   scale: ["stores"],
   contracts: ["rules", "stores", "testing"],
+  dashboard: ["adapters"],
   rules: ["rules"],
   dynamodb: ["rules"],
   express: ["adapters"],
@@ -191,7 +192,6 @@ const DOORS_FOR = {
   fetch: ["adapters"],
   otel: ["adapters"],
   recording: ["adapters"],
-  dashboard: ["adapters"],
   cli: ["adapters", "rules"],
   "express-rate-limit-store": ["adapters", "stores"],
   service: ["adapters", "rules", "stores"],
@@ -227,7 +227,10 @@ const CONTRACTS_PACKAGES = ["expect", "fast-check"]
 const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
 
 /** The files of HTML pages, which the build bundles into packages. */
-const PAGES = ["^packages/logs/src/report/(report-html\\.ts|page/)"]
+const PAGES = [
+  "^packages/logs/src/report/(report-html\\.ts|page/)",
+  "^packages/dashboard/src/(mount/page-files\\.ts|page/)",
+]
 
 const SERVICE = "^packages/service/src/"
 /** Packages that the decision service may import in addition to the core's entry points and Node's modules. */

@@ -93,8 +93,9 @@ const config: ViteUserConfig = defineConfig({
       // The main files of the programs only run in child processes: test/cli/process.test.ts, test/service/program-*.test.ts.
       exclude: [
         ...["**/*.test.ts", "**/*.test-d.ts", "**/testing/**"],
-        // Runs in the browser: test/logs/report-browser.test.ts.
+        // Run in the browser: test/logs/report-browser.test.ts, test/dashboard/page.test.ts.
         "packages/logs/src/report/page/**",
+        "packages/dashboard/src/page/**",
         ...[
           "packages/cli/src/main.ts",
           "packages/service/src/main.ts",

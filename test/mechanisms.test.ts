@@ -55,6 +55,8 @@ describe("the packages have one way to", () => {
       "core/src/ground/time.ts",
       // This file takes samples until the process ends.
       "core/src/limiter/spare-capacity/monitor.ts",
+      // This file runs in the browser.
+      "dashboard/src/page/connection.ts",
       // This file combines two signals, and waits for neither.
       "dynamodb/src/scan-items.ts",
       // This file bounds a connection that no caller waits for any longer.

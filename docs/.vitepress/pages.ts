@@ -279,7 +279,8 @@ export const GROUPS: readonly Group[] = [
       {
         path: "production/dashboard",
         title: "Who is limited now",
-        description: "List the clients that are refused now, by which rule, how often and until when.",
+        description:
+          "Mount a page that shows which clients are refused now, by which rule, how often and until when.",
         words: "top clients blocked list who is throttled dashboard page refused offenders abuse",
       },
       {

@@ -2,35 +2,54 @@ import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import type { ActivityOverview } from "@sluice/dashboard"
 import type { Express } from "express"
-import { expect, it, onTestFinished } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import type { Block } from "../docs/blocks.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
+import { send } from "./dashboard-servers.ts"
 
 const [code, json] = blocksTestedBy("test/dashboard/guide.test.ts", "docs/production/dashboard.md", 2) as [
   Block,
   Block,
 ]
 
-async function start(app: Express): Promise<string> {
+/** Runs the app of the guide, and returns its port. */
+async function start(authorize?: string): Promise<number> {
+  let text = code.text.replace("\napp.listen(3000)", "")
+  expect(text).not.toBe(code.text)
+  if (authorize !== undefined)
+    text = text.replace("dashboard(limits.limiter)", `dashboard(limits.limiter, { authorize: ${authorize} })`)
+  const { app } = (await runTypeScript({ ...code, text })) as { app: Express }
   const server = app.listen(0, "127.0.0.1")
   onTestFinished(() => void server.close())
   await once(server, "listening")
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (server.address() as AddressInfo).port
 }
 
-it("the guide's operations port lists the client as the guide shows it", async () => {
-  const text = code.text.replace("\noperations.listen(9090)", "")
-  expect(text).not.toBe(code.text)
-  const { app, operations } = (await runTypeScript({ ...code, text })) as Record<
-    "app" | "operations",
-    Express
-  >
-  const [api, port] = [await start(app), await start(operations)]
-  for (let i = 0; i < 5; i++) await fetch(api)
-  const overview = (await (await fetch(`${port}/limited`)).json()) as ActivityOverview
-  const [shown] = JSON.parse(json.text)
-  const refused = overview.services[0]?.rules[0]?.refused
-  expect(refused).toEqual([{ ...shown, lastMs: expect.any(Number), untilMs: expect.any(Number) }])
-  expect(Object.keys(refused?.[0] ?? {}).sort()).toEqual(Object.keys(shown).sort())
+describe("the guide's app", () => {
+  it("lists the client as the guide shows it, and does not count requests for the page", async () => {
+    const port = await start()
+    for (let i = 0; i < 5; i++) await send(port, "/limits/")
+    for (let i = 0; i < 5; i++) await send(port, "/")
+    const overview: ActivityOverview = JSON.parse((await send(port, "/limits/overview.json")).body)
+    const [shown] = JSON.parse(json.text)
+    const refused = overview.services[0]?.rules[0]?.refused
+    expect(refused).toEqual([
+      {
+        ...shown,
+        key: expect.stringMatching(/^hash:[0-9a-f]{8}$/),
+        lastMs: expect.any(Number),
+        untilMs: expect.any(Number),
+      },
+    ])
+    expect(Object.keys(refused?.[0] ?? {}).sort()).toEqual(Object.keys(shown).sort())
+  })
+
+  it("shows the page to those whom authorize allows", async () => {
+    const port = await start('(req) => req.headers["x-user"] === "admin"')
+    const statuses = []
+    for (const headers of [{ "x-user": "admin" }, { "x-user": "other" }, {}] as Record<string, string>[])
+      statuses.push((await send(port, "/limits/", { headers })).status)
+    expect(statuses).toEqual([200, 403, 403])
+  })
 })

@@ -14,7 +14,7 @@ const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy
 /** Imports that need no client of the app and do not load an installed client. */
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
-  "@sluice/dashboard": ["recordActivity"],
+  "@sluice/dashboard": ["dashboard"],
   "@sluice/redis": ["redisStore"],
   "@sluice/recording": ["recordDecisions"],
   "@sluice/rules": ["fileRules"],

@@ -7,6 +7,7 @@ import { LIBRARIES, PACKAGES } from "./manifests.ts"
 /** Packages whose code is bundled into a published package. docs/decisions gives the reasons. */
 const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
   core: ["content-type", "negotiator", "structured-headers", "valibot"],
+  dashboard: ["uplot"],
   logs: ["uplot"],
 }
 /** The files with the licenses and the versions of the packages that are bundled into a package. */

@@ -308,6 +308,10 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       dashboard,
       {
         recordActivity: [anyOr("a limiter", () => limiter()), oddFor(["clock"])],
+        dashboard: [
+          anyOr("a limiter", () => limiter()),
+          oddFor(["authorize", "keys", "path", "logger", "clock"]),
+        ],
         mergeActivity: "takes snapshots; its type says which",
       },
     ],

@@ -4,6 +4,8 @@
  */
 
 export { type Activity, type ActivityOptions, recordActivity } from "./activity.ts"
+export { type Dashboard, type DashboardOptions, dashboard } from "./mount/dashboard.ts"
+export type { FastifyScope, KoaContext } from "./mount/servers.ts"
 export type {
   ActivityOverview,
   InstanceOverview,

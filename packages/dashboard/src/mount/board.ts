@@ -1,0 +1,91 @@
+import { addressGroup, type Clock } from "@sluice/core"
+import type { Activity } from "../activity.ts"
+import type { ActivityOverview } from "../overview/overview.ts"
+import type { ListedClient } from "../page/listed-client.ts"
+import { type ShowKey, valuesOf } from "./shown-keys.ts"
+import { UPDATE_MS } from "./viewers.ts"
+
+/** Most clients in each list of all rules together. A rule has at least 5 clients, and at most 50. */
+const MOST_CLIENTS = 1_000
+
+/** The data of the page. All viewers share one string, which is written at most once in two seconds. */
+export class Board {
+  readonly #activity: Activity
+  readonly #showKey: ShowKey
+  readonly #clock: Clock
+  #writtenMs = Number.NEGATIVE_INFINITY
+  #json: Buffer = Buffer.alloc(0)
+  #event: Buffer = Buffer.alloc(0)
+
+  constructor(activity: Activity, showKey: ShowKey, clock: Clock) {
+    this.#activity = activity
+    this.#showKey = showKey
+    this.#clock = clock
+  }
+
+  /** Returns the overview as JSON. */
+  json(): Buffer {
+    this.#write()
+    return this.#json
+  }
+
+  /** Returns the overview as a server-sent event. */
+  event(): Buffer {
+    this.#write()
+    return this.#event
+  }
+
+  /** Returns the clients with this address or value of a field, among all recorded clients. */
+  find(text: string): readonly ListedClient[] {
+    const wanted = new Set([text.trim(), addressGroup(text.trim())])
+    const isWanted = ({ key }: { readonly key: string }): boolean =>
+      valuesOf(key).some((value) => wanted.has(value))
+    return this.#activity.overview().services.flatMap(({ service, rules }) =>
+      rules.flatMap(({ rule, refused, busy }) => {
+        const keys = new Set([...refused, ...busy].filter(isWanted).map(({ key }) => key))
+        return [...keys].map((key): ListedClient => {
+          const refusals = refused.find((client) => client.key === key)
+          const requests = busy.find((client) => client.key === key)?.requests
+          const shown = this.#showKey(key)
+          return {
+            ...{ service, rule, key: shown },
+            ...(refusals !== undefined && { refused: { ...refusals, key: shown } }),
+            ...(requests !== undefined && { requests }),
+          }
+        })
+      }),
+    )
+  }
+
+  #write(): void {
+    const nowMs = this.#clock.now()
+    // Allow for timers that are early. A clock may also have been set back.
+    if (Math.abs(nowMs - this.#writtenMs) < UPDATE_MS / 2) return
+    this.#writtenMs = nowMs
+    const json = JSON.stringify(shortened(this.#activity.overview(), this.#showKey))
+    this.#json = Buffer.from(json)
+    this.#event = Buffer.from(`retry: ${UPDATE_MS}\ndata: ${json}\n\n`)
+  }
+}
+
+/** Returns the overview with shown keys and shorter lists. */
+function shortened({ atMs, services }: ActivityOverview, showKey: ShowKey): ActivityOverview {
+  const rulesOfAll = services.reduce((sum, { rules }) => sum + rules.length, 0)
+  const most = Math.min(50, Math.max(5, Math.floor(MOST_CLIENTS / rulesOfAll)))
+  const withShownKey = <Each extends { readonly key: string }>(each: Each): Each => ({
+    ...each,
+    key: showKey(each.key),
+  })
+  return {
+    atMs,
+    services: services.map((service) => ({
+      ...service,
+      rules: service.rules.map((rule) => ({
+        ...rule,
+        refused: rule.refused.slice(0, most).map(withShownKey),
+        busy: rule.busy.slice(0, most).map(withShownKey),
+      })),
+      refusals: service.refusals.map(withShownKey),
+    })),
+  }
+}

@@ -1,0 +1,118 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Clock, Limiter, Logger } from "@sluice/core"
+import {
+  clockOption,
+  createWarner,
+  loggerOption,
+  mustBe,
+  type OptionCheck,
+  requireOptions,
+} from "@sluice/core/kit"
+import { recordActivity } from "../activity.ts"
+import { accessBy } from "./access.ts"
+import { Board } from "./board.ts"
+import { type FastifyScope, type KoaContext, Servers } from "./servers.ts"
+import { hashedKeys, plainKey } from "./shown-keys.ts"
+import { Site } from "./site.ts"
+import { Viewers } from "./viewers.ts"
+
+/** Options of `dashboard`. */
+export interface DashboardOptions<Request = IncomingMessage> {
+  /**
+   * Whether a visitor may see the page. Receives the framework's own request: `req`, Koa's `ctx`, Fastify's `request`,
+   * or the `Request` of a fetch server. Called for every request, and every minute for an open page. If it fails, the
+   * request is refused with 403. Default: only a browser on this machine may see the page, without a proxy in between.
+   */
+  readonly authorize?: ((request: Request) => boolean | Promise<boolean>) | undefined
+  /**
+   * How the page shows keys of clients, such as addresses. "hashed" shows "hash:3f9a12c0", whose secret is new in each
+   * process. A search for an address or user finds its hash. Default: "hashed".
+   */
+  readonly keys?: "hashed" | "shown" | undefined
+  /**
+   * The path of the page, such as "/limits", if the server leaves it in the URL: Koa without koa-mount, fetch servers
+   * and `node:http`. Express and Fastify do not need it. Default: the place where the framework mounts the dashboard.
+   */
+  readonly path?: string | undefined
+  /** The destination of warnings. Default: `process.emitWarning`. */
+  readonly logger?: Logger | undefined
+  /** The source of time, for tests; its `now` returns epoch milliseconds. Default: the time of this machine. */
+  readonly clock?: Clock | undefined
+}
+
+/** The page as a handler of Node and Express, and for other servers. */
+export interface Dashboard {
+  /** Answers a request of `node:http`, Connect or Express. Calls `next` for a request outside of the option `path`. */
+  (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void): void
+  /** Middleware for Koa. */
+  readonly koa: (ctx: KoaContext, next: () => Promise<unknown>) => Promise<void>
+  /** A plugin for Fastify, to be registered with a `prefix`. A limiter never counts its routes. */
+  readonly fastify: (app: FastifyScope, options: unknown, done: () => void) => void
+  /** A handler for fetch servers. Needs `authorize`, because a `Request` does not contain the client's address. */
+  readonly fetch: (request: Request) => Promise<Response>
+  /** Ends all open pages, for which a closing server would wait, and stops recording. */
+  readonly close: () => void
+}
+
+const SYSTEM_CLOCK: Clock = { now: Date.now }
+const isPath = (value: unknown): boolean => typeof value === "string" && /^\/[^?#]*[^/?#]$/.test(value)
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  authorize: mustBe("a function", "(request) => boolean", (value) => typeof value === "function"),
+  keys: mustBe("a way to show keys", '"hashed" or "shown"', (value) =>
+    ["hashed", "shown"].includes(value as string),
+  ),
+  path: mustBe("a path", 'a string such as "/limits", without a slash at its end', isPath),
+  logger: loggerOption,
+  clock: clockOption,
+}
+
+/**
+ * Creates a page that shows which clients the limiters refuse, by which rule, and since when. Begins to record their
+ * decisions. The page changes nothing. It is closed to other machines until `authorize` is set.
+ *
+ * Mount the page before the middleware that limits requests. Otherwise the page's own requests count, and a client that is
+ * refused cannot open it. At most 50 pages can be open at a time.
+ * @example
+ * ```ts
+ * import { dashboard } from "@sluice/dashboard"
+ * import { rateLimit } from "@sluice/express"
+ * import express from "express"
+ *
+ * const app = express()
+ * const limit = rateLimit({ name: "per-client", limit: 100, window: "1 minute" })
+ * app.use("/limits", dashboard(limit.limiter))
+ * app.use(limit)
+ * ```
+ * @throws {@link InvalidOptionError}
+ */
+export function dashboard<Request = IncomingMessage>(
+  limiters: Limiter<never> | readonly Limiter<never>[],
+  options: DashboardOptions<Request> = {},
+): Dashboard {
+  requireOptions("dashboard()", options, CHECKS)
+  const { authorize, keys = "hashed", path, logger, clock = SYSTEM_CLOCK } = options
+  const activity = recordActivity(limiters, { clock: options.clock })
+  const board = new Board(activity, keys === "hashed" ? hashedKeys() : plainKey, clock)
+  const viewers = new Viewers(clock, () => board.event())
+  const isAllowed = accessBy(
+    authorize,
+    createWarner(logger, () => undefined),
+  )
+  const servers = new Servers(new Site(board, viewers), isAllowed, path)
+  return Object.assign(servers.node.bind(servers), {
+    koa: servers.koa.bind(servers),
+    fetch: servers.fetch.bind(servers),
+    fastify(app: FastifyScope, _options: unknown, done: () => void): void {
+      app.addHook("preClose", (closed) => {
+        viewers.close()
+        closed()
+      })
+      servers.fastify(app)
+      done()
+    },
+    close(): void {
+      viewers.close()
+      activity.stop()
+    },
+  })
+}

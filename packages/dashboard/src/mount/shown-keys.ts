@@ -1,0 +1,43 @@
+import { createHmac, randomBytes } from "node:crypto"
+
+/** Returns the form in which the page shows the key of a client. */
+export type ShowKey = (key: string) => string
+
+/** Most hashes that are kept, because the same keys are shown every two seconds. */
+const MOST_KEPT = 10_000
+
+/** Returns a function that hashes keys with a random secret of this process, such as "hash:3f9a12c0". */
+export function hashedKeys(): ShowKey {
+  const secret = randomBytes(32)
+  const kept = new Map<string, string>()
+  return (key) => {
+    const known = kept.get(key)
+    if (known !== undefined) return known
+    if (kept.size >= MOST_KEPT) kept.clear()
+    const shown = `hash:${createHmac("sha256", secret).update(key).digest("hex").slice(0, 8)}`
+    kept.set(key, shown)
+    return shown
+  }
+}
+
+/** Returns a key as the values of the rule's fields: "192.0.2.7", or "user 7, 192.0.2.7" for two fields. */
+export function plainKey(key: string): string {
+  return valuesOf(key).join(", ")
+}
+
+/** Returns the values of the rule's fields that a counter's text contains. */
+export function valuesOf(key: string): readonly string[] {
+  if (key === "") return []
+  if (key.startsWith("@ip:")) return [key.slice("@ip:".length)]
+  // A leading "@" or "#" of a single value is doubled.
+  if (/^(@@|##)/.test(key)) return [key.slice(1)]
+  if (!/^@\d+:/.test(key)) return [key]
+  const values: string[] = []
+  for (let at = 1; at < key.length; ) {
+    const colon = key.indexOf(":", at)
+    const length = Number(key.slice(at, colon))
+    values.push(key.slice(colon + 1, colon + 1 + length))
+    at = colon + 1 + length
+  }
+  return values
+}
