@@ -466,7 +466,7 @@ export default {
           SERVICE,
           "^packages/service/package\\.json$",
           doorsFor("service"),
-          "^packages/(dynamodb|otel|redis|rules|scale)/src/index\\.ts$",
+          "^packages/(dashboard|dynamodb|otel|redis|rules|scale)/src/index\\.ts$",
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

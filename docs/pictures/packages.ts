@@ -26,7 +26,7 @@ export const PACKAGES: readonly PackageEntry[] = [
   {
     name: "service",
     job: "decides for gateways",
-    imports: ["core", "dynamodb", "otel", "redis", "rules", "scale"],
+    imports: ["core", "dashboard", "dynamodb", "otel", "redis", "rules", "scale"],
   },
   { name: "logs", job: "replays access logs", imports: ["core", "rules"] },
   { name: "cli", job: "the command sluice", imports: ["core", "dynamodb", "logs", "redis", "rules"] },

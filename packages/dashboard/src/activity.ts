@@ -4,7 +4,7 @@ import type { ActivityOverview } from "./overview/overview.ts"
 import { overviewOf } from "./overview/overview-of.ts"
 import { ActivityRecorder } from "./recorder/recorder.ts"
 import { RecorderTime } from "./recorder/recorder-time.ts"
-import type { ActivitySnapshot } from "./recorder/snapshot.ts"
+import type { ActivitySnapshot, ActivitySums } from "./recorder/snapshot.ts"
 
 /** Options of `recordActivity`. */
 export interface ActivityOptions {
@@ -18,6 +18,8 @@ export interface Activity {
   overview(): ActivityOverview
   /** Returns what each limiter has decided, to be merged with the snapshots of other processes by `mergeActivity`. */
   snapshots(): readonly ActivitySnapshot[]
+  /** Returns the sums over all rules of each limiter. Takes much less time than `snapshots`. */
+  sums(): readonly ActivitySums[]
   /** Stops recording. What has been recorded can still be read. */
   stop(): void
 }
@@ -56,6 +58,7 @@ export function recordActivity(
   const snapshots = (): readonly ActivitySnapshot[] => recorders.map((recorder) => recorder.snapshot())
   return {
     snapshots,
+    sums: () => recorders.map((recorder) => recorder.sums()),
     overview: () => overviewOf(snapshots(), time.now()),
     stop() {
       for (const recorder of recorders) recorder.stop()

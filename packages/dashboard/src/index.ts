@@ -15,10 +15,12 @@ export type {
 export { overviewOf as mergeActivity } from "./overview/overview-of.ts"
 export type {
   ActivitySnapshot,
+  ActivitySums,
   BusyClient,
   DecisionOutcome,
   LimitedClient,
   OutcomeCounts,
+  OutcomeTotals,
   RecentRefusal,
   RuleActivity,
   RulesState,

@@ -4,6 +4,7 @@ import { beforeDeadline } from "@sluice/core/kit"
 import type { CounterKey } from "@sluice/core/stores"
 import type { RuleBook, RuleRegistry } from "@sluice/rules"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
+import { activityCalls } from "./contract/activity-calls.ts"
 import { clients } from "./contract/clients.ts"
 import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
@@ -81,6 +82,11 @@ export interface DecisionServiceParts extends DoorListeners {
   addTo?(server: Server): void
   /** Called with every limiter before its first decision, for metrics. */
   onLimiter(limiter: Limiter<AskedRequest>, service: string): void
+  /**
+   * Whether to record what each service decides, for the calls `ListClients` and `Overview`. Default false. A decision
+   * then takes about 0.05 µs longer, and a service with ten rules needs about 0.2 MB of memory.
+   */
+  readonly activity?: boolean | undefined
   /** Called for every request to a service without rules. */
   onUnknownService(): void
   /**
@@ -146,7 +152,7 @@ export interface DecisionService {
  */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
   const { book, shared, bounds, tls, plainCalls } = parts
-  const guards = new ServiceGuards(book, shared, parts.onLimiter)
+  const guards = new ServiceGuards(book, shared, parts.onLimiter, parts.activity ?? false)
   const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
   const decideTokens = parts.decideTokens ?? tokens({})
   const { maxBatchBytes = Math.max(DEFAULT_MAX_BATCH_BYTES, bounds.maxMessageBytes) } = bounds
@@ -218,6 +224,7 @@ function callsFor(
     shouldForwardRequest: (request, context) => forwarding.decide(request, context),
     ...registering({ registry, book, tokens, isOpen, audit }),
     ...clients({ guards, book, tokens, isOpen, audit, keyOf }),
+    ...activityCalls({ guards, book, tokens, isOpen }),
     ...settling(settlingParts),
   } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
   return callsOf<typeof RateLimiter, "shouldForwardRequests">(RateLimiter, handlers, {

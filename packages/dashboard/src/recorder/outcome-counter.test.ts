@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { ADMITTED, OutcomeCounter, REFUSED } from "./outcome-counter.ts"
-import { SECONDS, SLOTS } from "./snapshot.ts"
+import { NOTHING, SECONDS, SLOTS } from "./snapshot.ts"
 
 const SLOT_SECONDS = 300
 
@@ -32,12 +32,17 @@ describe("an OutcomeCounter", () => {
           seconds[outcome as 0 | 1].push(second)
         }
         second += rest
+        const sums = { seconds: { ...NOTHING }, slots: { ...NOTHING } }
+        counter.addTo(sums, second)
         const read = counter.read(second)
+        const sumOf = (counts: readonly number[] = []): number => counts.reduce((sum, each) => sum + each, 0)
         const slotOf = (each: number): number => Math.floor(each / SLOT_SECONDS)
         for (const [outcome, name] of [
           [ADMITTED, "admitted"],
           [REFUSED, "refused"],
         ] as const) {
+          expect(sums.seconds[name]).toBe(sumOf(read.seconds[name]))
+          expect(sums.slots[name]).toBe(sumOf(read.slots[name]))
           expect(read.seconds[name]).toEqual(expected(seconds[outcome], second, SECONDS))
           expect(read.slots[name]).toEqual(expected(seconds[outcome].map(slotOf), slotOf(second), SLOTS))
         }

@@ -1,5 +1,5 @@
 import { OutcomeRing } from "./outcome-ring.ts"
-import { OUTCOMES, type OutcomeCounts, SECONDS, SLOT_MS, SLOTS } from "./snapshot.ts"
+import { type DecisionOutcome, OUTCOMES, type OutcomeCounts, SECONDS, SLOT_MS, SLOTS } from "./snapshot.ts"
 
 /** The place of each outcome in a list of counts. A number costs less on the way of a decision than a name. */
 export const ADMITTED = 0
@@ -9,6 +9,12 @@ export const OVER_LIMIT = 3
 export const DEGRADED = 4
 
 const SLOT_SECONDS = SLOT_MS / 1_000
+
+/** Sums over the last 300 seconds and over the last day, to be added to. */
+export interface RecorderSums {
+  readonly seconds: Record<DecisionOutcome, number>
+  readonly slots: Record<DecisionOutcome, number>
+}
 
 /**
  * Counts the outcomes of a rule in the last 300 seconds and in the slots of the last day. A decision only adds to the
@@ -32,6 +38,13 @@ export class OutcomeCounter {
       seconds: this.#seconds.read(second),
       slots: this.#slots.read(Math.floor(second / SLOT_SECONDS)),
     }
+  }
+
+  /** Adds the counts of the last 300 seconds and of the last day to `sums`. */
+  addTo({ seconds, slots }: RecorderSums, second: number): void {
+    this.#turn(second)
+    this.#seconds.addTo(seconds, second)
+    this.#slots.addTo(slots, Math.floor(second / SLOT_SECONDS))
   }
 
   #turn(second: number): void {

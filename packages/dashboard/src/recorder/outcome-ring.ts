@@ -7,6 +7,8 @@ import { type DecisionOutcome, OUTCOMES, type OutcomeCounts } from "./snapshot.t
 export class OutcomeRing {
   readonly #spans: number
   readonly #counts: (Uint32Array | undefined)[] = OUTCOMES.map(() => undefined)
+  /** The sum of each outcome over all spans, because adding them up for thousands of rules would delay decisions. */
+  readonly #sums: number[] = OUTCOMES.map(() => 0)
   /** The latest span, as a number of spans since the epoch. */
   #last = Number.NEGATIVE_INFINITY
 
@@ -21,6 +23,7 @@ export class OutcomeRing {
     this.#counts[outcome] = counts
     const at = this.#last % this.#spans
     counts[at] = (counts[at] as number) + count
+    this.#sums[outcome] = (this.#sums[outcome] as number) + count
   }
 
   /** Returns the counts of all spans up to `span`, oldest first, without the zeros before the first count. */
@@ -38,12 +41,22 @@ export class OutcomeRing {
     return read
   }
 
+  /** Adds the counts of all spans up to `span` to `sums`. */
+  addTo(sums: Record<DecisionOutcome, number>, span: number): void {
+    this.#advance(span)
+    for (const [at, name] of OUTCOMES.entries()) sums[name] += this.#sums[at] as number
+  }
+
   /** Clears the spans that have begun since the latest one. */
   #advance(span: number): void {
     if (span <= this.#last) return
     const passed = Math.min(span - this.#last, this.#spans)
-    for (const counts of this.#counts) {
-      for (let i = 0; counts !== undefined && i < passed; i++) counts[(span - i) % this.#spans] = 0
+    for (const [outcome, counts] of this.#counts.entries()) {
+      for (let i = 0; counts !== undefined && i < passed; i++) {
+        const at = (span - i) % this.#spans
+        this.#sums[outcome] = (this.#sums[outcome] as number) - (counts[at] as number)
+        counts[at] = 0
+      }
     }
     this.#last = span
   }

@@ -2,7 +2,14 @@ import { randomUUID } from "node:crypto"
 import { type Decision, type DecisionCall, explainDecision, type Limiter, type Refusal } from "@sluice/core"
 import type { RecorderTime } from "./recorder-time.ts"
 import { RuleRecorder, SAMPLED } from "./rule-recorder.ts"
-import { type ActivitySnapshot, OTHERS, type RecentRefusal, type RulesState } from "./snapshot.ts"
+import {
+  type ActivitySnapshot,
+  type ActivitySums,
+  NOTHING,
+  OTHERS,
+  type RecentRefusal,
+  type RulesState,
+} from "./snapshot.ts"
 
 /** Most rules that are recorded one by one. */
 const MOST_RULES = 200
@@ -24,6 +31,7 @@ export class ActivityRecorder<Request> {
   readonly #limiter: Limiter<Request>
   readonly #time: RecorderTime
   readonly #instance = randomUUID()
+  readonly #service: string
   readonly #sinceMs: number
   readonly #rules = new Map<string, RuleRecorder>()
   /** The recorders of the rules of the latest decision. The next decision usually has the same rules. */
@@ -37,6 +45,7 @@ export class ActivityRecorder<Request> {
   constructor(limiter: Limiter<Request>, time: RecorderTime) {
     this.#limiter = limiter
     this.#time = time
+    this.#service = limiter.status.service
     this.#sinceMs = time.now()
     limiter.on("decided", this.#add)
   }
@@ -52,7 +61,7 @@ export class ActivityRecorder<Request> {
     const { status, rules } = this.#limiter
     return {
       instance: this.#instance,
-      service: status.service,
+      service: this.#service,
       sinceMs: this.#sinceMs,
       atMs: nowMs,
       rules: [...this.#rules.values()].map((rule) => rule.read(nowMs)),
@@ -60,6 +69,14 @@ export class ActivityRecorder<Request> {
       status,
       rulesStatus: stateOf(rules),
     }
+  }
+
+  /** Returns the sums over all rules. Takes much less time than a snapshot. */
+  sums(): ActivitySums {
+    const nowMs = this.#time.now()
+    const sums = { seconds: { ...NOTHING }, slots: { ...NOTHING } }
+    for (const rule of this.#rules.values()) rule.addTo(sums, nowMs)
+    return { service: this.#service, sinceMs: this.#sinceMs, ...sums }
   }
 
   readonly #add = (decision: Decision, counters: DecisionCall["counters"]): void => {

@@ -1,7 +1,15 @@
 import type { PolicyCheck, Refusal } from "@sluice/core"
 import { BySlot } from "./by-slot.ts"
 import { DistinctKeys } from "./distinct.ts"
-import { ADMITTED, DEGRADED, OutcomeCounter, OVER_LIMIT, REFUSED, SHADOWED } from "./outcome-counter.ts"
+import {
+  ADMITTED,
+  DEGRADED,
+  OutcomeCounter,
+  OVER_LIMIT,
+  REFUSED,
+  type RecorderSums,
+  SHADOWED,
+} from "./outcome-counter.ts"
 import { laterRefusal, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
 import type { RuleActivity } from "./snapshot.ts"
 import { firstOf, mergeTop, SpaceSaving } from "./top-keys.ts"
@@ -42,6 +50,11 @@ export class RuleRecorder {
   /** Lists a client that the rule refuses or, in shadow mode, would have refused. */
   refuse({ refusal, retryAfterMs }: PolicyCheck, partition: string, nowMs: number): void {
     this.#refused.at(nowMs).add(partition, refusal as Refusal, nowMs, retryAfterMs)
+  }
+
+  /** Adds the outcomes of the last 300 seconds and of the last day to `sums`. */
+  addTo(sums: RecorderSums, nowMs: number): void {
+    this.#outcomes.addTo(sums, Math.floor(nowMs / 1_000))
   }
 
   read(nowMs: number): RuleActivity {

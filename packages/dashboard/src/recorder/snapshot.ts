@@ -22,6 +22,24 @@ export const OUTCOMES: readonly DecisionOutcome[] = [
   "degraded",
 ]
 
+/** Requests by outcome. */
+export type OutcomeTotals = { readonly [Name in DecisionOutcome]: number }
+
+/** No requests. */
+export const NOTHING: OutcomeTotals = { admitted: 0, refused: 0, shadowed: 0, overLimit: 0, degraded: 0 }
+
+/** How many requests one limiter of this process has decided lately. A request counts once for each of its rules. */
+export interface ActivitySums {
+  /** The service of the limiter. */
+  readonly service: string
+  /** When recording began, in epoch milliseconds. */
+  readonly sinceMs: number
+  /** Requests in the last 300 seconds. */
+  readonly seconds: OutcomeTotals
+  /** Requests in the last 288 slots of five minutes: one day. */
+  readonly slots: OutcomeTotals
+}
+
 /** Number of seconds that are counted one by one: five minutes. */
 export const SECONDS = 300
 /** Length of a slot in milliseconds: five minutes, which begin at multiples of five minutes since the epoch. */

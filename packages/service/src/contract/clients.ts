@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf"
 import { type Limiter, StoreUnavailableError } from "@sluice/core"
 import type { CounterKey } from "@sluice/core/stores"
-import type { RuleBook } from "@sluice/rules"
+import type { ParsedRule, RuleBook } from "@sluice/rules"
 import type { CallContext, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
-import type { ServiceGuards } from "../deciding/service-guards.ts"
+import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import {
   BlockClientResponseSchema,
   type RateLimiter,
@@ -141,15 +141,13 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
 
 /** Finds a client, if the caller may access it. Rejects with StatusError. */
 async function find(
-  { guards, book, ...access }: ClientsParts,
+  parts: ClientsParts,
   named: Named,
   context: CallContext,
 ): Promise<{ readonly service: string; readonly found: FoundClient }> {
   const service = serviceName(named)
-  requireOwner(access, service, context)
-  const guard = await guards.of(service)
-  const rules = book.rulesOf(service)?.rules
-  if (guard === undefined || rules === undefined) throw notRegistered(service)
+  requireOwner(parts, service, context)
+  const { guard, rules } = await findService(parts, service)
   const rule = rules.find(({ name }) => name === named.rule)
   if (rule === undefined)
     throw noSuchRule(
@@ -162,7 +160,18 @@ async function find(
   return { service, found: { limiter, request, rules: [rule.name], isShadow: rule.shadow } }
 }
 
-function noSuchRule(service: string, rule: string, names: readonly string[]): StatusError {
+/** Finds the guard and the rules of a service. Rejects with StatusError. */
+export async function findService(
+  { guards, book }: Pick<ClientsParts, "guards" | "book">,
+  service: string,
+): Promise<{ readonly guard: ServiceGuard; readonly rules: readonly ParsedRule[] }> {
+  const guard = await guards.of(service)
+  const rules = book.rulesOf(service)?.rules
+  if (guard === undefined || rules === undefined) throw notRegistered(service)
+  return { guard, rules }
+}
+
+export function noSuchRule(service: string, rule: string, names: readonly string[]): StatusError {
   const there = names.length === 0 ? "it has none" : `its rules are ${names.map(quoted).join(", ")}`
   return new StatusError(Code.NOT_FOUND, `Service ${quoted(service)} has no rule ${quoted(rule)}: ${there}.`)
 }

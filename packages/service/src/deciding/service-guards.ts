@@ -1,5 +1,6 @@
 import { InvalidRuleError, type Limiter, type LimiterOptions, RuleSourceError } from "@sluice/core"
 import { createGuard, type Guard } from "@sluice/core/adapters"
+import { type Activity, recordActivity } from "@sluice/dashboard"
 import type { Edition, RuleBook } from "@sluice/rules"
 import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, amountOf, readerOf } from "./asked-request.ts"
@@ -15,6 +16,8 @@ export type SharedOptions = Pick<
 export interface ServiceGuard {
   readonly service: string
   readonly guard: Guard<AskedRequest>
+  /** What the guard has decided lately. Undefined if it is not recorded. */
+  readonly activity: Activity | undefined
   /** Whether no rule reads a field of a request. */
   readonly readsNothing: boolean
   /** Whether a rule has no field, and therefore counts all requests together. */
@@ -25,6 +28,8 @@ export interface ServiceGuard {
 
 /** The guards of all services that have rules. Each guard is created on the first request for its service. */
 export class ServiceGuards {
+  /** Whether each guard's decisions are recorded. */
+  readonly isRecording: boolean
   readonly #book: RuleBook
   readonly #shared: SharedOptions
   readonly #onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void
@@ -37,13 +42,15 @@ export class ServiceGuards {
     book: RuleBook,
     shared: SharedOptions,
     onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void,
+    isRecording = false,
   ) {
     this.#book = book
     this.#shared = shared
     this.#onLimiter = onLimiter
+    this.isRecording = isRecording
     this.#forget = ({ service }) => {
       const known = this.#guards.get(service)
-      if (known !== undefined) this.#guards.set(service, this.#told(known.guard, service))
+      if (known !== undefined) this.#guards.set(service, this.#told(known, service))
       if (this.#book.rulesOf(service) === undefined) void this.#end(service)
     }
     book.on("rules", this.#forget)
@@ -55,6 +62,11 @@ export class ServiceGuards {
    */
   of(service: string): ServiceGuard | Promise<ServiceGuard | undefined> {
     return this.#guards.get(service) ?? this.#find(service)
+  }
+
+  /** Returns the guards that exist. */
+  all(): Iterable<ServiceGuard> {
+    return this.#guards.values()
   }
 
   /** Releases all held requests, and then holds no more requests. */
@@ -87,7 +99,9 @@ export class ServiceGuards {
       (request) => (request as AskedRequest).facts,
     )
     if (this.#isDraining) guard.drain()
-    const made = this.#told(guard, service)
+    const { clock } = this.#shared
+    const activity = this.isRecording ? recordActivity(guard.limiter, { clock }) : undefined
+    const made = this.#told({ guard, activity }, service)
     this.#guards.set(service, made)
     this.#onLimiter(guard.limiter, service)
     return made
@@ -103,11 +117,10 @@ export class ServiceGuards {
     }
   }
 
-  #told(guard: Guard<AskedRequest>, service: string): ServiceGuard {
+  #told({ guard, activity }: Pick<ServiceGuard, "guard" | "activity">, service: string): ServiceGuard {
     const rules = this.#book.rulesOf(service)?.rules ?? []
     return {
-      service,
-      guard,
+      ...{ service, guard, activity },
       readsNothing: rules.every(({ fields, match }) => fields.length === 0 && match === undefined),
       countsAll: rules.some(({ fields }) => fields.length === 0),
       mayHold: rules.some(

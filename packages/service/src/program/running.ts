@@ -72,7 +72,7 @@ export async function start(
     const service = createDecisionService({
       ...{ book, registry: rules.registry, tls, keyOf: counters.keyOf },
       ...{ bounds: settings, plainCalls: settings.plainCalls, unknownServices: settings.unknownServices },
-      reservationMs: settings.reservationMs,
+      ...{ reservationMs: settings.reservationMs, activity: settings.activity },
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
       tokens: tokens(settings.tokens ?? {}),
       decideTokens: tokens(settings.decideTokens ?? {}),

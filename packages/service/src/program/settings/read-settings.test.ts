@@ -50,6 +50,7 @@ describe("settings", () => {
       instances: 1,
       reservationMs: 600_000,
       unknownServices: "forward",
+      activity: false,
       headers: "draft-11",
       maxMessageBytes: 131_072,
       maxBatchBytes: 4_194_304,

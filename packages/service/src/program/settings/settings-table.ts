@@ -189,6 +189,12 @@ export const SETTINGS = {
     oneOf("forward", "refuse"),
     "forward",
   ),
+  activity: option(
+    "--activity [boolean]",
+    "record who is refused and by which rule, for ListClients, Overview and sluice clients top",
+    yesOrNo,
+    "false",
+  ),
   headers: option(
     "--headers <dialect>",
     "rate limit headers for clients: draft-11, next, triple, legacy or none",

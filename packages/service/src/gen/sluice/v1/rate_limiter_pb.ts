@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEi/gEKG1Nob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3JlcXVlc3QYAiABKAkSDwoHc2VydmljZRgDIAEoCRIRCgRjb3N0GAQgASgESACIAQESDAoEcGVlaxgFIAEoCBJACgV1bml0cxgGIAMoCzIxLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QuVW5pdHNFbnRyeRIPCgdyZXNlcnZlGAcgASgIGiwKClVuaXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4AUIHCgVfY29zdCKZBAocU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRIWCg5zaG91bGRfZm9yd2FyZBgBIAEoCBIZChFyZWplY3Rpb25fbWVzc2FnZRgCIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgDIAEoBEgAiAEBEg0KBWxpbWl0GAQgASgEEhEKCXJlbWFpbmluZxgFIAEoBBIOCgZwb2xpY3kYBiABKAkSRQoHaGVhZGVycxgHIAMoCzI0LnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlLkhlYWRlcnNFbnRyeRIQCghkZWdyYWRlZBgIIAEoCBIQCghkZWxheV9tcxgJIAEoBBIWCg5yZXNldF9hZnRlcl9tcxgKIAEoBBISCgpvdmVyX2xpbWl0GAsgASgIEhAKCHNoYWRvd2VkGAwgAygJEhMKC3N0YXR1c19jb2RlGA0gASgNEgwKBGJvZHkYDiABKAkSIQoFZXJyb3IYDyABKAsyEi5nb29nbGUucnBjLlN0YXR1cxITCgtyZXNlcnZhdGlvbhgQIAEoCRIcCg9yZW5ld193aXRoaW5fbXMYESABKARIAYgBARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fcmV0cnlfYWZ0ZXJfbXNCEgoQX3JlbmV3X3dpdGhpbl9tcyI7Cg1TZXR0bGVSZXF1ZXN0EioKC3NldHRsZW1lbnRzGAEgAygLMhUuc2x1aWNlLnYxLlNldHRsZW1lbnQijQEKClNldHRsZW1lbnQSEwoLcmVzZXJ2YXRpb24YASABKAkSLQoEdXNlZBgCIAMoCzIfLnNsdWljZS52MS5TZXR0bGVtZW50LlVzZWRFbnRyeRIOCgZyZWZ1bmQYAyABKAgaKwoJVXNlZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEiOgoOU2V0dGxlUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLnNsdWljZS52MS5TZXR0bGVSZXN1bHQiQgoMU2V0dGxlUmVzdWx0Eg8KB3NldHRsZWQYASABKAgSIQoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyIkCgxSZW5ld1JlcXVlc3QSFAoMcmVzZXJ2YXRpb25zGAEgAygJIjUKDVJlbmV3UmVzcG9uc2USJAoIcmVuZXdhbHMYASADKAsyEi5zbHVpY2UudjEuUmVuZXdhbCJzCgdSZW5ld2FsEhMKC3Jlc2VydmF0aW9uGAEgASgJEhwKD3JlbmV3X3dpdGhpbl9tcxgCIAEoBEgAiAEBEiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNCEgoQX3JlbmV3X3dpdGhpbl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSLfAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCBIsCghtZXRhZGF0YRgHIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGFCCgoIX3ZlcnNpb24iXQoXUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USIgoGc3RhdHVzGAEgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSDQoFZXJyb3IYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCI4ChFHZXRTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkitAEKEkdldFNlcnZpY2VSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEh4KBXJ1bGVzGAIgAygLMg8uc2x1aWNlLnYxLlJ1bGUSEAoIcHJvYmxlbXMYAyADKAkSLQoNcnVsZV9wcm9ibGVtcxgEIAMoCzIWLnNsdWljZS52MS5SdWxlUHJvYmxlbRIsCghtZXRhZGF0YRgFIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGEiVAoPU2VydmljZU1ldGFkYXRhEg0KBW93bmVyGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB2NvbnRhY3QYAyABKAkSDAoEbGluaxgEIAEoCSK0AQoLUnVsZVByb2JsZW0SDAoEcGF0aBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgRydWxlGAMgASgJEi0KBmVmZmVjdBgEIAEoDjIdLnNsdWljZS52MS5SdWxlUHJvYmxlbS5FZmZlY3QiRQoGRWZmZWN0EhYKEkVGRkVDVF9VTlNQRUNJRklFRBAAEg8KC0VGRkVDVF9SVUxFEAESEgoORUZGRUNUX0VESVRJT04QAiJwChRSZW1vdmVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSFAoHdmVyc2lvbhgDIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgEIAEoCEIKCghfdmVyc2lvbiIoChVSZW1vdmVTZXJ2aWNlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCJWChFTaG93Q2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAki6gEKElNob3dDbGllbnRSZXNwb25zZRINCgVsaW1pdBgBIAEoBBIRCglyZW1haW5pbmcYAiABKAQSDwoHcmVmdXNhbBgDIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgEIAEoBEgAiAEBEhYKDnJlc2V0X2FmdGVyX21zGAUgASgEEhAKCGRlZ3JhZGVkGAYgASgIEhcKD2FsbG93ZWRfYnlfbGlzdBgHIAEoCBIOCgZzaGFkb3cYCCABKAgSEQoJcGFydGl0aW9uGAkgASgJEgsKA2tleRgKIAEoCUIRCg9fcmV0cnlfYWZ0ZXJfbXMiVwoSUmVzZXRDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSIVChNSZXNldENsaWVudFJlc3BvbnNlImQKEkJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkSCwoDZm9yGAUgASgJIhUKE0Jsb2NrQ2xpZW50UmVzcG9uc2UiWQoUVW5ibG9ja0NsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhcKFVVuYmxvY2tDbGllbnRSZXNwb25zZSL+BQoEUnVsZRINCgVmaWVsZBgBIAEoCRIdCgRyYXRlGAIgASgLMg8uc2x1aWNlLnYxLlJhdGUSFQoNZXJyb3JfbWVzc2FnZRgDIAEoCRIMCgRuYW1lGAQgASgJEg4KBmZpZWxkcxgFIAMoCRISCgVsaW1pdBgGIAEoBEgAiAEBEg4KBndpbmRvdxgHIAEoCRISCgpvbl9taXNzaW5nGAggASgJEhgKEG9uX3N0b3JlX2ZhaWx1cmUYCSABKAkSEQoJYWxnb3JpdGhtGAogASgJEg0KBWFsaWduGAsgASgJEhQKB2J1Y2tldHMYDCABKARIAYgBARISCgVidXJzdBgNIAEoBEgCiAEBEg4KBnJlZmlsbBgOIAEoCRIlCgh0aHJvdHRsZRgPIAEoCzITLnNsdWljZS52MS5UaHJvdHRsZRIWCg5jb3VudF9yZWplY3RlZBgQIAEoCBIjCgdwZW5hbHR5GBEgASgLMhIuc2x1aWNlLnYxLlBlbmFsdHkSEQoEY29zdBgSIAEoBEgDiAEBEh8KBW1hdGNoGBMgASgLMhAuc2x1aWNlLnYxLk1hdGNoEg0KBWFsbG93GBQgAygJEgwKBGRlbnkYFSADKAkSDgoGc2hhZG93GBYgASgIEjEKCW92ZXJyaWRlcxgXIAMoCzIeLnNsdWljZS52MS5SdWxlLk92ZXJyaWRlc0VudHJ5Eg4KBm5vdGlmeRgYIAMoDRInCglyZWplY3Rpb24YGSABKAsyFC5zbHVpY2UudjEuUmVqZWN0aW9uEhcKCmNvbmN1cnJlbnQYGiABKARIBIgBARIMCgRob2xkGBsgASgJEg4KBmNvdW50cxgcIAEoCRpFCg5PdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSIgoFdmFsdWUYAiABKAsyEy5zbHVpY2UudjEuT3ZlcnJpZGU6AjgBQggKBl9saW1pdEIKCghfYnVja2V0c0IICgZfYnVyc3RCBwoFX2Nvc3RCDQoLX2NvbmN1cnJlbnQiTQoJUmVqZWN0aW9uEg4KBnN0YXR1cxgBIAEoDRIRCgRib2R5GAIgASgJSACIAQESFAoMY29udGVudF90eXBlGAMgASgJQgcKBV9ib2R5IjcKCE92ZXJyaWRlEg0KBWxpbWl0GAEgASgEEhIKBWJ1cnN0GAIgASgESACIAQFCCAoGX2J1cnN0Ii8KBFJhdGUSGQoRcmVxdWVzdHNfcGVyX3VuaXQYASABKA0SDAoEdW5pdBgCIAEoCSKWAQoFTWF0Y2gSDwoHbWV0aG9kcxgBIAMoCRIMCgRwYXRoGAIgASgJEiwKBmZpZWxkcxgDIAMoCzIcLnNsdWljZS52MS5NYXRjaC5GaWVsZHNFbnRyeRpACgtGaWVsZHNFbnRyeRILCgNrZXkYASABKAkSIAoFdmFsdWUYAiABKAsyES5zbHVpY2UudjEuVmFsdWVzOgI4ASIYCgZWYWx1ZXMSDgoGdmFsdWVzGAEgAygJIksKB1BlbmFsdHkSEAoIcmVmdXNhbHMYASABKAQSDgoGd2l0aGluGAIgASgJEgsKA2ZvchgDIAEoCRIRCglmb3Jfc3RlcHMYBCADKAki0QEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQESHwoFcXVldWUYBiABKAsyEC5zbHVpY2UudjEuUXVldWVCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tcyJbCgVRdWV1ZRIYCgttYXhfd2FpdGluZxgBIAEoBEgAiAEBEhgKC21heF93YWl0X21zGAIgASgESAGIAQFCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczKRBwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USPQoGU2V0dGxlEhguc2x1aWNlLnYxLlNldHRsZVJlcXVlc3QaGS5zbHVpY2UudjEuU2V0dGxlUmVzcG9uc2USOgoFUmVuZXcSFy5zbHVpY2UudjEuUmVuZXdSZXF1ZXN0Ghguc2x1aWNlLnYxLlJlbmV3UmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2USSQoKU2hvd0NsaWVudBIcLnNsdWljZS52MS5TaG93Q2xpZW50UmVxdWVzdBodLnNsdWljZS52MS5TaG93Q2xpZW50UmVzcG9uc2USTAoLUmVzZXRDbGllbnQSHS5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLlJlc2V0Q2xpZW50UmVzcG9uc2USTAoLQmxvY2tDbGllbnQSHS5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLkJsb2NrQ2xpZW50UmVzcG9uc2USUgoNVW5ibG9ja0NsaWVudBIfLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVxdWVzdBogLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVzcG9uc2VCFFoSc2x1aWNlL3YxO3NsdWljZXYxYgZwcm90bzM", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEi/gEKG1Nob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3JlcXVlc3QYAiABKAkSDwoHc2VydmljZRgDIAEoCRIRCgRjb3N0GAQgASgESACIAQESDAoEcGVlaxgFIAEoCBJACgV1bml0cxgGIAMoCzIxLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QuVW5pdHNFbnRyeRIPCgdyZXNlcnZlGAcgASgIGiwKClVuaXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4AUIHCgVfY29zdCKZBAocU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRIWCg5zaG91bGRfZm9yd2FyZBgBIAEoCBIZChFyZWplY3Rpb25fbWVzc2FnZRgCIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgDIAEoBEgAiAEBEg0KBWxpbWl0GAQgASgEEhEKCXJlbWFpbmluZxgFIAEoBBIOCgZwb2xpY3kYBiABKAkSRQoHaGVhZGVycxgHIAMoCzI0LnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlLkhlYWRlcnNFbnRyeRIQCghkZWdyYWRlZBgIIAEoCBIQCghkZWxheV9tcxgJIAEoBBIWCg5yZXNldF9hZnRlcl9tcxgKIAEoBBISCgpvdmVyX2xpbWl0GAsgASgIEhAKCHNoYWRvd2VkGAwgAygJEhMKC3N0YXR1c19jb2RlGA0gASgNEgwKBGJvZHkYDiABKAkSIQoFZXJyb3IYDyABKAsyEi5nb29nbGUucnBjLlN0YXR1cxITCgtyZXNlcnZhdGlvbhgQIAEoCRIcCg9yZW5ld193aXRoaW5fbXMYESABKARIAYgBARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fcmV0cnlfYWZ0ZXJfbXNCEgoQX3JlbmV3X3dpdGhpbl9tcyI7Cg1TZXR0bGVSZXF1ZXN0EioKC3NldHRsZW1lbnRzGAEgAygLMhUuc2x1aWNlLnYxLlNldHRsZW1lbnQijQEKClNldHRsZW1lbnQSEwoLcmVzZXJ2YXRpb24YASABKAkSLQoEdXNlZBgCIAMoCzIfLnNsdWljZS52MS5TZXR0bGVtZW50LlVzZWRFbnRyeRIOCgZyZWZ1bmQYAyABKAgaKwoJVXNlZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEiOgoOU2V0dGxlUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLnNsdWljZS52MS5TZXR0bGVSZXN1bHQiQgoMU2V0dGxlUmVzdWx0Eg8KB3NldHRsZWQYASABKAgSIQoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyIkCgxSZW5ld1JlcXVlc3QSFAoMcmVzZXJ2YXRpb25zGAEgAygJIjUKDVJlbmV3UmVzcG9uc2USJAoIcmVuZXdhbHMYASADKAsyEi5zbHVpY2UudjEuUmVuZXdhbCJzCgdSZW5ld2FsEhMKC3Jlc2VydmF0aW9uGAEgASgJEhwKD3JlbmV3X3dpdGhpbl9tcxgCIAEoBEgAiAEBEiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNCEgoQX3JlbmV3X3dpdGhpbl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSLfAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCBIsCghtZXRhZGF0YRgHIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGFCCgoIX3ZlcnNpb24iXQoXUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USIgoGc3RhdHVzGAEgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSDQoFZXJyb3IYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCI4ChFHZXRTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkitAEKEkdldFNlcnZpY2VSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEh4KBXJ1bGVzGAIgAygLMg8uc2x1aWNlLnYxLlJ1bGUSEAoIcHJvYmxlbXMYAyADKAkSLQoNcnVsZV9wcm9ibGVtcxgEIAMoCzIWLnNsdWljZS52MS5SdWxlUHJvYmxlbRIsCghtZXRhZGF0YRgFIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGEiVAoPU2VydmljZU1ldGFkYXRhEg0KBW93bmVyGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB2NvbnRhY3QYAyABKAkSDAoEbGluaxgEIAEoCSK0AQoLUnVsZVByb2JsZW0SDAoEcGF0aBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgRydWxlGAMgASgJEi0KBmVmZmVjdBgEIAEoDjIdLnNsdWljZS52MS5SdWxlUHJvYmxlbS5FZmZlY3QiRQoGRWZmZWN0EhYKEkVGRkVDVF9VTlNQRUNJRklFRBAAEg8KC0VGRkVDVF9SVUxFEAESEgoORUZGRUNUX0VESVRJT04QAiJwChRSZW1vdmVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSFAoHdmVyc2lvbhgDIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgEIAEoCEIKCghfdmVyc2lvbiIoChVSZW1vdmVTZXJ2aWNlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCJWChFTaG93Q2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAki6gEKElNob3dDbGllbnRSZXNwb25zZRINCgVsaW1pdBgBIAEoBBIRCglyZW1haW5pbmcYAiABKAQSDwoHcmVmdXNhbBgDIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgEIAEoBEgAiAEBEhYKDnJlc2V0X2FmdGVyX21zGAUgASgEEhAKCGRlZ3JhZGVkGAYgASgIEhcKD2FsbG93ZWRfYnlfbGlzdBgHIAEoCBIOCgZzaGFkb3cYCCABKAgSEQoJcGFydGl0aW9uGAkgASgJEgsKA2tleRgKIAEoCUIRCg9fcmV0cnlfYWZ0ZXJfbXMiVwoSUmVzZXRDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSIVChNSZXNldENsaWVudFJlc3BvbnNlImQKEkJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkSCwoDZm9yGAUgASgJIhUKE0Jsb2NrQ2xpZW50UmVzcG9uc2UiWQoUVW5ibG9ja0NsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhcKFVVuYmxvY2tDbGllbnRSZXNwb25zZSJWChJMaXN0Q2xpZW50c1JlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDQoFbGltaXQYBCABKA0i3gEKE0xpc3RDbGllbnRzUmVzcG9uc2USDQoFYXRfbXMYASABKAQSEAoIc2luY2VfbXMYAiABKAQSJAoFcnVsZXMYAyADKAsyFS5zbHVpY2UudjEuTGlzdGVkUnVsZRIpCgdyZWZ1c2VkGAQgAygLMhguc2x1aWNlLnYxLlJlZnVzZWRDbGllbnQSKQoHYnVzaWVzdBgFIAMoCzIYLnNsdWljZS52MS5CdXNpZXN0Q2xpZW50EioKCHJlZnVzYWxzGAYgAygLMhguc2x1aWNlLnYxLkxhdGVzdFJlZnVzYWwingEKCkxpc3RlZFJ1bGUSDAoEcnVsZRgBIAEoCRIpCgdzZWNvbmRzGAIgASgLMhguc2x1aWNlLnYxLk91dGNvbWVTZXJpZXMSLgoMZml2ZV9taW51dGVzGAMgASgLMhguc2x1aWNlLnYxLk91dGNvbWVTZXJpZXMSFwoPcmVmdXNlZF9jbGllbnRzGAQgASgNEg4KBnNoYWRvdxgFIAEoCCJqCg1PdXRjb21lU2VyaWVzEhAKCGFkbWl0dGVkGAEgAygNEg8KB3JlZnVzZWQYAiADKA0SEAoIc2hhZG93ZWQYAyADKA0SEgoKb3Zlcl9saW1pdBgEIAMoDRIQCghkZWdyYWRlZBgFIAMoDSKgAQoNUmVmdXNlZENsaWVudBIMCgRydWxlGAEgASgJEgsKA2tleRgCIAEoCRIQCghyZWZ1c2FscxgDIAEoDRINCgVlcnJvchgEIAEoDRIPCgdsYXN0X21zGAUgASgEEhUKCHVudGlsX21zGAYgASgESACIAQESDgoGcmVhc29uGAcgASgJEg4KBnNoYWRvdxgIIAEoCEILCglfdW50aWxfbXMiPAoNQnVzaWVzdENsaWVudBIMCgRydWxlGAEgASgJEgsKA2tleRgCIAEoCRIQCghyZXF1ZXN0cxgDIAEoDSKHAQoNTGF0ZXN0UmVmdXNhbBINCgVhdF9tcxgBIAEoBBIMCgRydWxlGAIgASgJEgsKA2tleRgDIAEoCRIOCgZyZWFzb24YBCABKAkSGwoOcmV0cnlfYWZ0ZXJfbXMYBSABKARIAIgBARIMCgR0ZXh0GAYgASgJQhEKD19yZXRyeV9hZnRlcl9tcyIgCg9PdmVydmlld1JlcXVlc3QSDQoFbGltaXQYASABKA0iTQoQT3ZlcnZpZXdSZXNwb25zZRINCgVhdF9tcxgBIAEoBBIqCghzZXJ2aWNlcxgCIAMoCzIYLnNsdWljZS52MS5MaXN0ZWRTZXJ2aWNlIoABCg1MaXN0ZWRTZXJ2aWNlEg8KB3NlcnZpY2UYASABKAkSEAoIc2luY2VfbXMYAiABKAQSJwoHc2Vjb25kcxgDIAEoCzIWLnNsdWljZS52MS5PdXRjb21lU3VtcxIjCgNkYXkYBCABKAsyFi5zbHVpY2UudjEuT3V0Y29tZVN1bXMiaAoLT3V0Y29tZVN1bXMSEAoIYWRtaXR0ZWQYASABKAQSDwoHcmVmdXNlZBgCIAEoBBIQCghzaGFkb3dlZBgDIAEoBBISCgpvdmVyX2xpbWl0GAQgASgEEhAKCGRlZ3JhZGVkGAUgASgEIv4FCgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAgSMQoJb3ZlcnJpZGVzGBcgAygLMh4uc2x1aWNlLnYxLlJ1bGUuT3ZlcnJpZGVzRW50cnkSDgoGbm90aWZ5GBggAygNEicKCXJlamVjdGlvbhgZIAEoCzIULnNsdWljZS52MS5SZWplY3Rpb24SFwoKY29uY3VycmVudBgaIAEoBEgEiAEBEgwKBGhvbGQYGyABKAkSDgoGY291bnRzGBwgASgJGkUKDk92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRIiCgV2YWx1ZRgCIAEoCzITLnNsdWljZS52MS5PdmVycmlkZToCOAFCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdEINCgtfY29uY3VycmVudCJNCglSZWplY3Rpb24SDgoGc3RhdHVzGAEgASgNEhEKBGJvZHkYAiABKAlIAIgBARIUCgxjb250ZW50X3R5cGUYAyABKAlCBwoFX2JvZHkiNwoIT3ZlcnJpZGUSDQoFbGltaXQYASABKAQSEgoFYnVyc3QYAiABKARIAIgBAUIICgZfYnVyc3QiLwoEUmF0ZRIZChFyZXF1ZXN0c19wZXJfdW5pdBgBIAEoDRIMCgR1bml0GAIgASgJIpYBCgVNYXRjaBIPCgdtZXRob2RzGAEgAygJEgwKBHBhdGgYAiABKAkSLAoGZmllbGRzGAMgAygLMhwuc2x1aWNlLnYxLk1hdGNoLkZpZWxkc0VudHJ5GkAKC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRIgCgV2YWx1ZRgCIAEoCzIRLnNsdWljZS52MS5WYWx1ZXM6AjgBIhgKBlZhbHVlcxIOCgZ2YWx1ZXMYASADKAkiSwoHUGVuYWx0eRIQCghyZWZ1c2FscxgBIAEoBBIOCgZ3aXRoaW4YAiABKAkSCwoDZm9yGAMgASgJEhEKCWZvcl9zdGVwcxgEIAMoCSLRAQoIVGhyb3R0bGUSDAoEa2luZBgBIAEoCRIUCgdwZXJjZW50GAIgASgBSACIAQESFAoHY2VpbGluZxgDIAEoBEgBiAEBEhgKC21heF93YWl0aW5nGAQgASgESAKIAQESGAoLbWF4X3dhaXRfbXMYBSABKARIA4gBARIfCgVxdWV1ZRgGIAEoCzIQLnNsdWljZS52MS5RdWV1ZUIKCghfcGVyY2VudEIKCghfY2VpbGluZ0IOCgxfbWF4X3dhaXRpbmdCDgoMX21heF93YWl0X21zIlsKBVF1ZXVlEhgKC21heF93YWl0aW5nGAEgASgESACIAQESGAoLbWF4X3dhaXRfbXMYAiABKARIAYgBAUIOCgxfbWF4X3dhaXRpbmdCDgoMX21heF93YWl0X21zMqQICgtSYXRlTGltaXRlchJnChRTaG91bGRGb3J3YXJkUmVxdWVzdBImLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QaJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRJqChVTaG91bGRGb3J3YXJkUmVxdWVzdHMSJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVxdWVzdBooLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI9CgZTZXR0bGUSGC5zbHVpY2UudjEuU2V0dGxlUmVxdWVzdBoZLnNsdWljZS52MS5TZXR0bGVSZXNwb25zZRI6CgVSZW5ldxIXLnNsdWljZS52MS5SZW5ld1JlcXVlc3QaGC5zbHVpY2UudjEuUmVuZXdSZXNwb25zZRJYCg9SZWdpc3RlclNlcnZpY2USIS5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBoiLnNsdWljZS52MS5SZWdpc3RlclNlcnZpY2VSZXNwb25zZRJJCgpHZXRTZXJ2aWNlEhwuc2x1aWNlLnYxLkdldFNlcnZpY2VSZXF1ZXN0Gh0uc2x1aWNlLnYxLkdldFNlcnZpY2VSZXNwb25zZRJSCg1SZW1vdmVTZXJ2aWNlEh8uc2x1aWNlLnYxLlJlbW92ZVNlcnZpY2VSZXF1ZXN0GiAuc2x1aWNlLnYxLlJlbW92ZVNlcnZpY2VSZXNwb25zZRJJCgpTaG93Q2xpZW50Ehwuc2x1aWNlLnYxLlNob3dDbGllbnRSZXF1ZXN0Gh0uc2x1aWNlLnYxLlNob3dDbGllbnRSZXNwb25zZRJMCgtSZXNldENsaWVudBIdLnNsdWljZS52MS5SZXNldENsaWVudFJlcXVlc3QaHi5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXNwb25zZRJMCgtCbG9ja0NsaWVudBIdLnNsdWljZS52MS5CbG9ja0NsaWVudFJlcXVlc3QaHi5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXNwb25zZRJSCg1VbmJsb2NrQ2xpZW50Eh8uc2x1aWNlLnYxLlVuYmxvY2tDbGllbnRSZXF1ZXN0GiAuc2x1aWNlLnYxLlVuYmxvY2tDbGllbnRSZXNwb25zZRJMCgtMaXN0Q2xpZW50cxIdLnNsdWljZS52MS5MaXN0Q2xpZW50c1JlcXVlc3QaHi5zbHVpY2UudjEuTGlzdENsaWVudHNSZXNwb25zZRJDCghPdmVydmlldxIaLnNsdWljZS52MS5PdmVydmlld1JlcXVlc3QaGy5zbHVpY2UudjEuT3ZlcnZpZXdSZXNwb25zZUIUWhJzbHVpY2UvdjE7c2x1aWNldjFiBnByb3RvMw", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -1039,6 +1039,455 @@ export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*
   messageDesc(file_sluice_v1_rate_limiter, 26);
 
 /**
+ * @generated from message sluice.v1.ListClientsRequest
+ */
+export type ListClientsRequest = Message<"sluice.v1.ListClientsRequest"> & {
+  /**
+   * Number of the service, a positive integer. Give either this or `service`.
+   *
+   * @generated from field: int32 service_id = 1;
+   */
+  serviceId: number;
+
+  /**
+   * Name of the service. Give either this or `service_id`.
+   *
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * Name of the only rule to list. Empty for all rules.
+   *
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * The maximum length of each list, from 1 to 256. Default: 20.
+   *
+   * @generated from field: uint32 limit = 4;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message sluice.v1.ListClientsRequest.
+ * Use `create(ListClientsRequestSchema)` to create a new message.
+ */
+export const ListClientsRequestSchema: GenMessage<ListClientsRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 27);
+
+/**
+ * Times are in milliseconds since the epoch. Empty lists mean that the instance has decided nothing for the service.
+ *
+ * @generated from message sluice.v1.ListClientsResponse
+ */
+export type ListClientsResponse = Message<"sluice.v1.ListClientsResponse"> & {
+  /**
+   * When this response was made.
+   *
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * When this instance began to record the service.
+   *
+   * @generated from field: uint64 since_ms = 2;
+   */
+  sinceMs: bigint;
+
+  /**
+   * The rules, by falling number of refusals in the last 300 seconds. The rules beyond the 200th are counted together as
+   * "(others)".
+   *
+   * @generated from field: repeated sluice.v1.ListedRule rules = 3;
+   */
+  rules: ListedRule[];
+
+  /**
+   * The clients that were refused most in the current and the previous five minutes, by falling number of refusals.
+   *
+   * @generated from field: repeated sluice.v1.RefusedClient refused = 4;
+   */
+  refused: RefusedClient[];
+
+  /**
+   * The clients with the most requests in the same time, by falling number of requests.
+   *
+   * @generated from field: repeated sluice.v1.BusiestClient busiest = 5;
+   */
+  busiest: BusiestClient[];
+
+  /**
+   * The last refusals, latest first.
+   *
+   * @generated from field: repeated sluice.v1.LatestRefusal refusals = 6;
+   */
+  refusals: LatestRefusal[];
+};
+
+/**
+ * Describes the message sluice.v1.ListClientsResponse.
+ * Use `create(ListClientsResponseSchema)` to create a new message.
+ */
+export const ListClientsResponseSchema: GenMessage<ListClientsResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 28);
+
+/**
+ * @generated from message sluice.v1.ListedRule
+ */
+export type ListedRule = Message<"sluice.v1.ListedRule"> & {
+  /**
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+
+  /**
+   * Requests in each of the last 300 seconds.
+   *
+   * @generated from field: sluice.v1.OutcomeSeries seconds = 2;
+   */
+  seconds?: OutcomeSeries | undefined;
+
+  /**
+   * Requests in each five minutes of the last day. They begin at multiples of five minutes since the epoch.
+   *
+   * @generated from field: sluice.v1.OutcomeSeries five_minutes = 3;
+   */
+  fiveMinutes?: OutcomeSeries | undefined;
+
+  /**
+   * Estimated number of clients that were refused in the current and the previous five minutes, within about 3 %.
+   *
+   * @generated from field: uint32 refused_clients = 4;
+   */
+  refusedClients: number;
+
+  /**
+   * True for a shadow rule. Its refused clients are those that it would have refused.
+   *
+   * @generated from field: bool shadow = 5;
+   */
+  shadow: boolean;
+};
+
+/**
+ * Describes the message sluice.v1.ListedRule.
+ * Use `create(ListedRuleSchema)` to create a new message.
+ */
+export const ListedRuleSchema: GenMessage<ListedRule> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 29);
+
+/**
+ * Requests in equal spans of time, oldest first. Each list ends with the current span, and leaves out the zeros before its
+ * first request.
+ *
+ * @generated from message sluice.v1.OutcomeSeries
+ */
+export type OutcomeSeries = Message<"sluice.v1.OutcomeSeries"> & {
+  /**
+   * @generated from field: repeated uint32 admitted = 1;
+   */
+  admitted: number[];
+
+  /**
+   * @generated from field: repeated uint32 refused = 2;
+   */
+  refused: number[];
+
+  /**
+   * Admitted, although the rule would have refused them, because it is a shadow rule.
+   *
+   * @generated from field: repeated uint32 shadowed = 3;
+   */
+  shadowed: number[];
+
+  /**
+   * Admitted above the limit, by soft or elastic throttling.
+   *
+   * @generated from field: repeated uint32 over_limit = 4;
+   */
+  overLimit: number[];
+
+  /**
+   * Decided without the shared store. Counted in addition to the outcome.
+   *
+   * @generated from field: repeated uint32 degraded = 5;
+   */
+  degraded: number[];
+};
+
+/**
+ * Describes the message sluice.v1.OutcomeSeries.
+ * Use `create(OutcomeSeriesSchema)` to create a new message.
+ */
+export const OutcomeSeriesSchema: GenMessage<OutcomeSeries> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 30);
+
+/**
+ * @generated from message sluice.v1.RefusedClient
+ */
+export type RefusedClient = Message<"sluice.v1.RefusedClient"> & {
+  /**
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+
+  /**
+   * Text of the client's counter, as `partition` of ShowClientResponse.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * At most `error` too high, never too low.
+   *
+   * @generated from field: uint32 refusals = 3;
+   */
+  refusals: number;
+
+  /**
+   * @generated from field: uint32 error = 4;
+   */
+  error: number;
+
+  /**
+   * Time of the latest refusal.
+   *
+   * @generated from field: uint64 last_ms = 5;
+   */
+  lastMs: bigint;
+
+  /**
+   * When the client may try again by its latest refusal. Absent if it never may.
+   *
+   * @generated from field: optional uint64 until_ms = 6;
+   */
+  untilMs?: bigint | undefined;
+
+  /**
+   * Reason of the latest refusal, as `refusal` of ShowClientResponse.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * True for a client of a shadow rule, which admits it.
+   *
+   * @generated from field: bool shadow = 8;
+   */
+  shadow: boolean;
+};
+
+/**
+ * Describes the message sluice.v1.RefusedClient.
+ * Use `create(RefusedClientSchema)` to create a new message.
+ */
+export const RefusedClientSchema: GenMessage<RefusedClient> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 31);
+
+/**
+ * @generated from message sluice.v1.BusiestClient
+ */
+export type BusiestClient = Message<"sluice.v1.BusiestClient"> & {
+  /**
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * An estimate from every 16th request.
+   *
+   * @generated from field: uint32 requests = 3;
+   */
+  requests: number;
+};
+
+/**
+ * Describes the message sluice.v1.BusiestClient.
+ * Use `create(BusiestClientSchema)` to create a new message.
+ */
+export const BusiestClientSchema: GenMessage<BusiestClient> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 32);
+
+/**
+ * @generated from message sluice.v1.LatestRefusal
+ */
+export type LatestRefusal = Message<"sluice.v1.LatestRefusal"> & {
+  /**
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: string rule = 2;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: string key = 3;
+   */
+  key: string;
+
+  /**
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Milliseconds until the request would have been admitted. Absent if it never would be.
+   *
+   * @generated from field: optional uint64 retry_after_ms = 5;
+   */
+  retryAfterMs?: bigint | undefined;
+
+  /**
+   * The reason as a sentence.
+   *
+   * @generated from field: string text = 6;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message sluice.v1.LatestRefusal.
+ * Use `create(LatestRefusalSchema)` to create a new message.
+ */
+export const LatestRefusalSchema: GenMessage<LatestRefusal> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 33);
+
+/**
+ * @generated from message sluice.v1.OverviewRequest
+ */
+export type OverviewRequest = Message<"sluice.v1.OverviewRequest"> & {
+  /**
+   * The maximum number of services, from 1 to 256. Default: 20.
+   *
+   * @generated from field: uint32 limit = 1;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message sluice.v1.OverviewRequest.
+ * Use `create(OverviewRequestSchema)` to create a new message.
+ */
+export const OverviewRequestSchema: GenMessage<OverviewRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 34);
+
+/**
+ * @generated from message sluice.v1.OverviewResponse
+ */
+export type OverviewResponse = Message<"sluice.v1.OverviewResponse"> & {
+  /**
+   * When this response was made, in milliseconds since the epoch.
+   *
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * The services that this instance has decided for, by falling number of refusals in the last 300 seconds.
+   *
+   * @generated from field: repeated sluice.v1.ListedService services = 2;
+   */
+  services: ListedService[];
+};
+
+/**
+ * Describes the message sluice.v1.OverviewResponse.
+ * Use `create(OverviewResponseSchema)` to create a new message.
+ */
+export const OverviewResponseSchema: GenMessage<OverviewResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 35);
+
+/**
+ * @generated from message sluice.v1.ListedService
+ */
+export type ListedService = Message<"sluice.v1.ListedService"> & {
+  /**
+   * @generated from field: string service = 1;
+   */
+  service: string;
+
+  /**
+   * When this instance began to record the service, in milliseconds since the epoch.
+   *
+   * @generated from field: uint64 since_ms = 2;
+   */
+  sinceMs: bigint;
+
+  /**
+   * Sums over all rules for the last 300 seconds. A request counts once for each rule that applies to it.
+   *
+   * @generated from field: sluice.v1.OutcomeSums seconds = 3;
+   */
+  seconds?: OutcomeSums | undefined;
+
+  /**
+   * The same sums for the last day.
+   *
+   * @generated from field: sluice.v1.OutcomeSums day = 4;
+   */
+  day?: OutcomeSums | undefined;
+};
+
+/**
+ * Describes the message sluice.v1.ListedService.
+ * Use `create(ListedServiceSchema)` to create a new message.
+ */
+export const ListedServiceSchema: GenMessage<ListedService> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 36);
+
+/**
+ * The outcomes of OutcomeSeries.
+ *
+ * @generated from message sluice.v1.OutcomeSums
+ */
+export type OutcomeSums = Message<"sluice.v1.OutcomeSums"> & {
+  /**
+   * @generated from field: uint64 admitted = 1;
+   */
+  admitted: bigint;
+
+  /**
+   * @generated from field: uint64 refused = 2;
+   */
+  refused: bigint;
+
+  /**
+   * @generated from field: uint64 shadowed = 3;
+   */
+  shadowed: bigint;
+
+  /**
+   * @generated from field: uint64 over_limit = 4;
+   */
+  overLimit: bigint;
+
+  /**
+   * @generated from field: uint64 degraded = 5;
+   */
+  degraded: bigint;
+};
+
+/**
+ * Describes the message sluice.v1.OutcomeSums.
+ * Use `create(OutcomeSumsSchema)` to create a new message.
+ */
+export const OutcomeSumsSchema: GenMessage<OutcomeSums> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 37);
+
+/**
  * A rule, with the members of a rules file: docs/rules/rules.md. Only `rate`, or `limit` and `window`, are required. Unless a
  * field is marked optional, an empty string or list, 0 and false count as absent.
  *
@@ -1206,7 +1655,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 27);
+  messageDesc(file_sluice_v1_rate_limiter, 38);
 
 /**
  * The answer to a request that the rule refuses with 429, instead of the standard one. Headers such as Retry-After stay.
@@ -1241,7 +1690,7 @@ export type Rejection = Message<"sluice.v1.Rejection"> & {
  * Use `create(RejectionSchema)` to create a new message.
  */
 export const RejectionSchema: GenMessage<Rejection> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 28);
+  messageDesc(file_sluice_v1_rate_limiter, 39);
 
 /**
  * The limit of one client, instead of the rule's own.
@@ -1267,7 +1716,7 @@ export type Override = Message<"sluice.v1.Override"> & {
  * Use `create(OverrideSchema)` to create a new message.
  */
 export const OverrideSchema: GenMessage<Override> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 29);
+  messageDesc(file_sluice_v1_rate_limiter, 40);
 
 /**
  * @generated from message sluice.v1.Rate
@@ -1291,7 +1740,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 30);
+  messageDesc(file_sluice_v1_rate_limiter, 41);
 
 /**
  * @generated from message sluice.v1.Match
@@ -1318,7 +1767,7 @@ export type Match = Message<"sluice.v1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 31);
+  messageDesc(file_sluice_v1_rate_limiter, 42);
 
 /**
  * @generated from message sluice.v1.Values
@@ -1335,7 +1784,7 @@ export type Values = Message<"sluice.v1.Values"> & {
  * Use `create(ValuesSchema)` to create a new message.
  */
 export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 32);
+  messageDesc(file_sluice_v1_rate_limiter, 43);
 
 /**
  * @generated from message sluice.v1.Penalty
@@ -1371,7 +1820,7 @@ export type Penalty = Message<"sluice.v1.Penalty"> & {
  * Use `create(PenaltySchema)` to create a new message.
  */
 export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 33);
+  messageDesc(file_sluice_v1_rate_limiter, 44);
 
 /**
  * @generated from message sluice.v1.Throttle
@@ -1417,7 +1866,7 @@ export type Throttle = Message<"sluice.v1.Throttle"> & {
  * Use `create(ThrottleSchema)` to create a new message.
  */
 export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 34);
+  messageDesc(file_sluice_v1_rate_limiter, 45);
 
 /**
  * @generated from message sluice.v1.Queue
@@ -1439,7 +1888,7 @@ export type Queue = Message<"sluice.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 35);
+  messageDesc(file_sluice_v1_rate_limiter, 46);
 
 /**
  * @generated from service sluice.v1.RateLimiter
@@ -1594,6 +2043,33 @@ export const RateLimiter: GenService<{
     methodKind: "unary";
     input: typeof UnblockClientRequestSchema;
     output: typeof UnblockClientResponseSchema;
+  },
+  /**
+   * Returns what this instance has decided for a service lately: the outcomes of its rules, the clients that they refuse
+   * most, the clients with the most requests, and the last refusals. Takes no units. Needs the token that registers the
+   * rules of the service.
+   *
+   * Errors:
+   * - UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND: as for ShowClient.
+   * - FAILED_PRECONDITION: this instance does not record its decisions, because the setting `--activity` is off.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.ListClients
+   */
+  listClients: {
+    methodKind: "unary";
+    input: typeof ListClientsRequestSchema;
+    output: typeof ListClientsResponseSchema;
+  },
+  /**
+   * Returns how many requests of each service this instance has admitted and refused lately. Leaves out the services that
+   * the token may not register. Errors are as for ListClients.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.Overview
+   */
+  overview: {
+    methodKind: "unary";
+    input: typeof OverviewRequestSchema;
+    output: typeof OverviewResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_sluice_v1_rate_limiter, 0);
