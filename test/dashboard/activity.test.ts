@@ -2,7 +2,7 @@ import { createLimiter, type Limiter, memoryStore, type Rule, StoreUnavailableEr
 import { manualClock } from "@sluice/core/testing"
 import { type Activity, mergeActivity, type RuleOverview, recordActivity } from "@sluice/dashboard"
 import { liveRules } from "@sluice/rules"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 
 const MINUTE = 60_000
 const START = 1_750_000_200_000 // the beginning of a slot
@@ -168,6 +168,20 @@ describe("the activity of a limiter", () => {
       instances: [{ rulesStatus: { problems: [expect.stringContaining("no table")] } }],
     })
     await limiter.close()
+  })
+
+  it("is not moved by a change of the system time", async () => {
+    const { limiter, decide } = open()
+    const startedMs = Date.now()
+    const changed = vi.spyOn(Date, "now").mockReturnValue(startedMs - 60 * MINUTE)
+    onTestFinished(() => changed.mockRestore())
+    const activity = recordActivity(limiter)
+    await decide(5)
+    const { atMs, services } = activity.overview()
+    for (const ms of [atMs, services[0]?.refusals[0]?.atMs, services[0]?.rules[0]?.refused[0]?.lastMs]) {
+      expect(ms).toBeGreaterThan(startedMs - MINUTE)
+      expect(Number.isInteger(ms)).toBe(true)
+    }
   })
 
   it("contains what JSON can express, and survives it", async () => {

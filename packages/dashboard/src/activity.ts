@@ -1,5 +1,5 @@
 import type { Clock, Limiter } from "@sluice/core"
-import { clockOption, mustBe, problemAt, requireOptions } from "@sluice/core/kit"
+import { clockOption, mustBe, problemAt, requireOptions, steadyClock } from "@sluice/core/kit"
 import type { ActivityOverview } from "./overview/overview.ts"
 import { overviewOf } from "./overview/overview-of.ts"
 import { ActivityRecorder } from "./recorder/recorder.ts"
@@ -8,7 +8,7 @@ import type { ActivitySnapshot, ActivitySums } from "./recorder/snapshot.ts"
 
 /** Options of `recordActivity`. */
 export interface ActivityOptions {
-  /** The source of time, for tests; its `now` returns epoch milliseconds. Default: the time of this machine. */
+  /** The source of time, for tests. Default: a clock that ignores changes of the system time. */
   readonly clock?: Clock | undefined
 }
 
@@ -53,7 +53,7 @@ export function recordActivity(
   const problems = problemAt("limiters", limiters, checkLimiters)
   requireOptions("recordActivity()", options, { clock: clockOption }, problems)
   const { clock } = options
-  const time = clock === undefined ? new RecorderTime(Date.now) : new RecorderTime(() => clock.now(), 0)
+  const time = clock === undefined ? new RecorderTime(steadyClock) : new RecorderTime(clock, 0)
   const recorders = [limiters].flat().map((limiter) => new ActivityRecorder(limiter, time))
   const snapshots = (): readonly ActivitySnapshot[] => recorders.map((recorder) => recorder.snapshot())
   return {

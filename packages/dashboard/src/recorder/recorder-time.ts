@@ -1,3 +1,6 @@
+import type { Clock } from "@sluice/core"
+import { after, outsideRequests, soundTime, steadyClock } from "@sluice/core/kit"
+
 /** For how long a second is kept, in milliseconds. */
 const KEPT_MS = 50
 
@@ -6,15 +9,19 @@ const KEPT_MS = 50
  * once and kept for 50 ms. An idle process has no timer.
  */
 export class RecorderTime {
-  readonly now: () => number
+  readonly #clock: Clock
   readonly #keptMs: number
   #second: number | undefined
-  #timer: NodeJS.Timeout | undefined
 
-  /** `now` returns epoch milliseconds. A second is kept for `keptMs`, or not at all for 0. */
-  constructor(now: () => number, keptMs: number = KEPT_MS) {
-    this.now = now
+  /** A second is kept for `keptMs`, or not at all for 0. */
+  constructor(clock: Clock, keptMs: number = KEPT_MS) {
+    this.#clock = clock
     this.#keptMs = keptMs
+  }
+
+  /** Returns the current time in epoch milliseconds, without fractions. */
+  now(): number {
+    return Math.floor(soundTime(this.#clock))
   }
 
   /** Returns the current second since the epoch. */
@@ -26,7 +33,7 @@ export class RecorderTime {
     const second = Math.floor(this.now() / 1_000)
     if (this.#keptMs === 0) return second
     this.#second = second
-    this.#timer = this.#timer?.refresh() ?? setTimeout(this.#forget, this.#keptMs).unref()
+    outsideRequests(() => after(this.#keptMs, steadyClock, this.#forget))
     return second
   }
 
