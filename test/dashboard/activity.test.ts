@@ -129,6 +129,31 @@ describe("the activity of a limiter", () => {
     })
   })
 
+  it("lists many clients without an error, also in the slot that follows", async () => {
+    const { clock, activity, decide } = open([{ ...CALLS, limit: 1 }])
+    for (let i = 0; i < 100; i++) await decide(6, `10.0.0.${i}`)
+    clock.advance(5 * MINUTE)
+    await decide(2, "192.0.2.1")
+    const { refused = [] } = rulesOf(activity)[0] ?? {}
+    expect(refused.map(({ refusals, error }) => [refusals, error])).toEqual([
+      ...Array(100).fill([5, 0]),
+      [1, 0],
+    ])
+  })
+
+  it("takes no client for busy because many clients send few requests each", async () => {
+    const { activity, decide } = open()
+    for (let i = 0; i < 20_000; i++) {
+      await decide(1, addressOf(i % 10_000))
+      if (i % 10 === 0) await decide(1, "192.0.2.1")
+    }
+    const [first, second] = rulesOf(activity)[0]?.busy ?? []
+    expect(first?.key).toBe("192.0.2.1")
+    expect(first?.requests).toBeGreaterThan(2_000 / 1.5)
+    expect(first?.requests).toBeLessThan(2_000 * 1.5)
+    expect(second?.requests).toBeLessThan(200)
+  })
+
   it("estimates the busiest clients from a sample", async () => {
     const { activity, decide } = open([{ ...CALLS, limit: 1_000_000 }])
     for (let i = 0; i < 400; i++) {

@@ -82,7 +82,7 @@ function refusedIn({ refused, unlistedRefusals }: RuleActivity) {
 }
 
 function busyIn({ busy }: RuleActivity) {
-  // The estimates of clients that are not listed are unknown, and small.
+  // The requests of clients that are not listed are left out, as in the list itself.
   return { keys: busy.map(({ key, requests }) => ({ key, count: requests, error: 0 })), unlisted: 0 }
 }
 

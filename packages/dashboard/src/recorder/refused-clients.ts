@@ -1,12 +1,10 @@
 import type { Refusal } from "@sluice/core"
 import { DistinctKeys } from "./distinct.ts"
 import type { LimitedClient } from "./snapshot.ts"
-import { firstOf, SpaceSaving, type TopKey, type TopKeys } from "./top-keys.ts"
+import { SpaceSaving, type TopKey, type TopKeys } from "./top-keys.ts"
 
 /** Most clients that are listed for a rule. */
 export const MOST_REFUSED = 256
-/** Most clients of the previous slot that stay listed. */
-const MOST_PREVIOUS = 64
 
 /** A refused client as in a list that can be merged. */
 export type RefusedKey = TopKey & Omit<LimitedClient, "refusals">
@@ -48,12 +46,6 @@ export class RefusedClients {
       }
     })
     return { top: { keys: detailed, unlisted }, distinct: this.#distinct }
-  }
-
-  /** Returns what is kept of the slot when the next one begins. */
-  static restOf(clients: RefusedClients): RefusedOfSlot {
-    const { top, distinct } = clients.read()
-    return { top: firstOf(top, MOST_PREVIOUS), distinct }
   }
 }
 

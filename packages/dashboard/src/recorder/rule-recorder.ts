@@ -12,12 +12,10 @@ import {
 } from "./outcome-counter.ts"
 import { laterRefusal, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
 import type { RuleActivity } from "./snapshot.ts"
-import { firstOf, mergeTop, SpaceSaving } from "./top-keys.ts"
+import { mergeTop, SpaceSaving } from "./top-keys.ts"
 
 /** Most clients that are listed because of their number of requests. */
 export const MOST_BUSY = 32
-/** Most of these clients that stay listed from the previous slot. */
-const MOST_BUSY_BEFORE = 16
 /** One of so many requests is counted for its client, on average. */
 export const SAMPLED = 16
 
@@ -25,11 +23,8 @@ export const SAMPLED = 16
 export class RuleRecorder {
   readonly rule: string
   readonly #outcomes = new OutcomeCounter()
-  readonly #refused = new BySlot(() => new RefusedClients(), RefusedClients.restOf)
-  readonly #busy = new BySlot(
-    () => new SpaceSaving(MOST_BUSY),
-    (keys) => firstOf(keys.read(), MOST_BUSY_BEFORE),
-  )
+  readonly #refused = new BySlot(() => new RefusedClients())
+  readonly #busy = new BySlot(() => new SpaceSaving(MOST_BUSY))
 
   constructor(rule: string) {
     this.rule = rule
@@ -58,15 +53,13 @@ export class RuleRecorder {
   }
 
   read(nowMs: number): RuleActivity {
-    const refused = this.#refused.read(nowMs)
-    const slots = [refused.current?.read(), refused.previous].filter((slot) => slot !== undefined)
+    const slots = this.#refused.read(nowMs).map((clients) => clients.read())
     const top = mergeTop(
       slots.map((slot) => slot.top),
       MOST_REFUSED,
       laterRefusal,
     )
-    const busy = this.#busy.read(nowMs)
-    const requests = [busy.current?.read(), busy.previous].filter((slot) => slot !== undefined)
+    const requests = this.#busy.read(nowMs).map((keys) => keys.read())
     const busiest = mergeTop(requests, MOST_BUSY, (one) => one)
     const distinct = new DistinctKeys()
     for (const slot of slots) distinct.merge(slot.distinct)
@@ -75,7 +68,9 @@ export class RuleRecorder {
       ...this.#outcomes.read(Math.floor(nowMs / 1_000)),
       refused: top.keys.map(({ count, ...client }) => ({ ...client, refusals: count })),
       unlistedRefusals: top.unlisted,
-      busy: busiest.keys.map(({ key, count }) => ({ key, requests: count * SAMPLED })),
+      busy: busiest.keys
+        .map(({ key, count, error }) => ({ key, requests: (count - error) * SAMPLED }))
+        .sort((one, other) => other.requests - one.requests),
       ...(slots.length > 0 && { registers: distinct.toString() }),
     }
   }

@@ -10,7 +10,7 @@ export type DecisionOutcome =
   | "shadowed"
   /** Admitted above the limit, by soft or elastic throttling. */
   | "overLimit"
-  /** Decided without the shared store, whether admitted or refused. OutcomeCounts in addition to the outcome. */
+  /** Decided without the shared store, whether admitted or refused. Counted in addition to its other outcome. */
   | "degraded"
 
 /** All outcomes, in the order in which they are shown. */
@@ -59,7 +59,7 @@ export interface LimitedClient {
   readonly key: string
   /** Refusals in the current and the previous slot. At most `error` too high, never too low. */
   readonly refusals: number
-  /** By how much `refusals` may be too high. 0 while the rule refuses fewer clients than the list holds. */
+  /** By how much `refusals` may be too high. 0 while the rule refuses fewer than 256 clients in each slot. */
   readonly error: number
   /** Time of the latest refusal, in epoch milliseconds. */
   readonly lastMs: number
@@ -69,11 +69,14 @@ export interface LimitedClient {
   readonly reason: Refusal
 }
 
-/** A client with many requests, of which every 16th is counted. */
+/** A client with many requests, of which about every 16th is counted. */
 export interface BusyClient {
   /** The values of the rule's fields, as in {@link LimitedClient}. */
   readonly key: string
-  /** Requests in the current and the previous slot, an estimate. */
+  /**
+   * Estimated requests in the current and the previous slot. Too low rather than too high, because requests that may be
+   * those of other clients are left out.
+   */
   readonly requests: number
 }
 
@@ -102,7 +105,7 @@ export const OTHERS = "(others)"
 export interface RecentRefusal {
   /** Epoch milliseconds. */
   readonly atMs: number
-  /** Name of the rule that refused; empty if no rules were loaded. */
+  /** Name of the rule that refused. Empty if no rules were loaded. */
   readonly rule: string
   /** The values of the rule's fields. */
   readonly key: string

@@ -78,11 +78,6 @@ export class SpaceSaving {
   }
 }
 
-/** Returns a list with only its first `most` keys, for which less memory is enough. */
-export function firstOf<Key extends TopKey>({ keys, unlisted }: TopKeys<Key>, most: number): TopKeys<Key> {
-  return { keys: keys.slice(0, most), unlisted: Math.max(unlisted, keys[most]?.count ?? 0) }
-}
-
 /**
  * Merges lists of different times or processes, and keeps the first `most` keys. A key that a list does not contain may
  * have been counted there as often as `unlisted` says, so this number is added to its count and its error. `pick`
@@ -107,5 +102,5 @@ export function mergeTop<Key extends TopKey>(
     }
   }
   const keys = [...all.values()].sort((one, other) => other.count - one.count)
-  return firstOf({ keys, unlisted: unlistedInAll }, most)
+  return { keys: keys.slice(0, most), unlisted: Math.max(unlistedInAll, keys[most]?.count ?? 0) }
 }
