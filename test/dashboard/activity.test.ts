@@ -1,4 +1,11 @@
-import { createLimiter, type Limiter, memoryStore, type Rule, StoreUnavailableError } from "@sluice/core"
+import {
+  createLimiter,
+  decideAll,
+  type Limiter,
+  memoryStore,
+  type Rule,
+  StoreUnavailableError,
+} from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { type Activity, mergeActivity, type RuleOverview, recordActivity } from "@sluice/dashboard"
 import { liveRules } from "@sluice/rules"
@@ -189,10 +196,38 @@ describe("the activity of a limiter", () => {
     const [service] = activity.overview().services
     expect(service).toMatchObject({
       rules: [],
-      refusals: [{ rule: "", key: "", reason: "store-failure" }],
+      refusals: [
+        {
+          rule: "",
+          key: "",
+          reason: "store-failure",
+          text: expect.stringContaining("no rules have been loaded"),
+        },
+      ],
       instances: [{ rulesStatus: { problems: [expect.stringContaining("no table")] } }],
     })
     await limiter.close()
+  })
+
+  it("names no rule for a refusal by another request of the group", async () => {
+    const store = memoryStore()
+    const [one, other] = [
+      open([CALLS], { store }),
+      open([{ ...CALLS, limit: 1 }], { store, service: "maps" }),
+    ]
+    const request = { remoteAddress: "192.0.2.1" }
+    for (let i = 0; i < 2; i++) {
+      await decideAll([
+        { limiter: one.limiter, request },
+        { limiter: other.limiter, request },
+      ])
+    }
+    expect(one.activity.overview().services[0]?.refusals).toMatchObject([
+      {
+        ...{ rule: "", key: "192.0.2.1", reason: "group" },
+        text: "The request was refused, because another request of its group was refused",
+      },
+    ])
   })
 
   it("is not moved by a change of the system time", async () => {

@@ -139,10 +139,11 @@ function partitionOf(policy: string, at: number, counters: DecisionCall["counter
 
 function recentRefusal({ decision, key, atMs }: KeptRefusal): RecentRefusal {
   const { policy, refusal, retryAfterMs } = decision
-  const explained = explainDecision(decision, { atMs }).find((each) => each.policy === policy)
+  // A kept decision has one check at most. The sentence on a refusal of the group comes after that of its check.
+  const explained = explainDecision(decision, { atMs }).at(-1)
   return {
     atMs,
-    rule: policy,
+    rule: explained?.policy ?? policy,
     key,
     reason: refusal as Refusal,
     retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : null,

@@ -105,9 +105,9 @@ export const OTHERS = "(others)"
 export interface RecentRefusal {
   /** Epoch milliseconds. */
   readonly atMs: number
-  /** Name of the rule that refused. Empty if no rules were loaded. */
+  /** Name of the rule that refused. Empty if no rules were loaded, and if the reason is "group". */
   readonly rule: string
-  /** The values of the rule's fields. */
+  /** The values of the rule's fields. For the reason "group", those of the binding rule. */
   readonly key: string
   /** The reason of the refusal. */
   readonly reason: Refusal
