@@ -80,9 +80,11 @@ export class ActivityRecorder<Request> {
   }
 
   readonly #add = (decision: Decision, counters: DecisionCall["counters"]): void => {
-    const { checks, degraded, allowed } = decision
+    const { checks, degraded, allowed, shadowed } = decision
     const second = this.#time.second()
     const isSampled = this.#isSampled()
+    // Usually neither is the case, and then the time is not needed. Reading it may cost more than all the rest.
+    const nowMs = isSampled || !allowed || shadowed.length > 0 ? this.#time.now() : 0
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Decision["checks"][number]
       const { policy } = check
@@ -92,10 +94,10 @@ export class ActivityRecorder<Request> {
         this.#latest[i] = rule
       }
       rule.count(check, degraded, second)
-      if (isSampled) rule.sample(partitionOf(policy, i, counters), this.#time.now())
-      if (!check.allowed) rule.refuse(check, partitionOf(policy, i, counters), this.#time.now())
+      if (isSampled) rule.sample(partitionOf(policy, i, counters), nowMs)
+      if (!check.allowed) rule.refuse(check, partitionOf(policy, i, counters), nowMs)
     }
-    if (!allowed) this.#keep(decision, counters, this.#time.now())
+    if (!allowed) this.#keep(decision, counters, nowMs)
   }
 
   /** True for one of 16 decisions at random, because requests may come in a fixed order. */
@@ -117,10 +119,7 @@ export class ActivityRecorder<Request> {
 
   #keep(decision: Decision, counters: DecisionCall["counters"], atMs: number): void {
     const key = partitionOf(decision.policy, 0, counters)
-    // Keep only the rule that refused, because the checks of all rules may need several kilobytes.
-    const checks = decision.checks.filter((check) => check.policy === decision.policy)
-    const kept = { decision: { ...decision, checks }, key, atMs }
-    this.#refusals[this.#refusalCount++ % MOST_REFUSALS] = kept
+    this.#refusals[this.#refusalCount++ % MOST_REFUSALS] = { decision: withoutOthers(decision), key, atMs }
   }
 
   #latestRefusals(): readonly RecentRefusal[] {
@@ -128,6 +127,13 @@ export class ActivityRecorder<Request> {
     const oldestFirst = [...this.#refusals.slice(first), ...this.#refusals.slice(0, first)]
     return oldestFirst.reverse().map(recentRefusal)
   }
+}
+
+/** Leaves out the checks of all rules but the binding one, because many rules may need several kilobytes. */
+function withoutOthers(decision: Decision): Decision {
+  // A copy costs as much as everything else that is recorded of a refusal.
+  if (decision.checks.length < 2) return decision
+  return { ...decision, checks: decision.checks.filter(({ policy }) => policy === decision.policy) }
 }
 
 /** Returns the client's part of a rule's counter. The counters of most decisions are in the order of its checks. */
