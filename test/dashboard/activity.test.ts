@@ -244,6 +244,14 @@ describe("the activity of a limiter", () => {
     }
   })
 
+  it("records a limiter once that is given twice", async () => {
+    const { limiter, clock, decide } = open()
+    const activity = recordActivity([limiter, limiter], { clock })
+    await decide(1)
+    expect(rulesOf(activity)).toMatchObject([{ seconds: { admitted: [1] } }])
+    expect(activity.snapshots()).toHaveLength(1)
+  })
+
   it("contains what JSON can express, and survives it", async () => {
     const { activity, decide } = open([{ ...CALLS, deny: ["192.0.2.6"] }])
     await decide(5)

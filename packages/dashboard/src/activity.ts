@@ -55,7 +55,7 @@ export function recordActivity(
   requireOptions("recordActivity()", options, { clock: clockOption }, problems)
   const { clock } = options
   const time = clock === undefined ? new RecorderTime(steadyClock) : new RecorderTime(clock, 0)
-  const recorders = [limiters].flat().map((limiter) => new ActivityRecorder(limiter, time))
+  const recorders = [...new Set([limiters].flat())].map((limiter) => new ActivityRecorder(limiter, time))
   const snapshots = (): readonly ActivitySnapshot[] => recorders.map((recorder) => recorder.snapshot())
   return {
     snapshots,
