@@ -19,6 +19,7 @@ const besideBundled = (name: string): string[] => [
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   fetch: ["elysia/package.json", "hono/package.json", "sveltekit/package.json"],
   cli: ["bin/sluice.js"],
+  dashboard: besideBundled("dashboard"),
   core: [
     "adapters/package.json",
     ...besideBundled("core"),

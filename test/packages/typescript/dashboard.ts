@@ -3,6 +3,8 @@ import {
   type Activity,
   type ActivityOverview,
   type ActivitySnapshot,
+  type Dashboard,
+  dashboard,
   type LimitedClient,
   mergeActivity,
   recordActivity,
@@ -27,3 +29,13 @@ export const refused: readonly LimitedClient[] | undefined = overview.services[0
 
 // @ts-expect-error a limiter is needed, not its options
 recordActivity({ limit: 10 })
+
+export const page: Dashboard = dashboard([jobs, requests], {
+  authorize: ({ headers }) => headers["x-user"] === "admin",
+  keys: "shown",
+})
+export const inKoa: Dashboard["koa"] = dashboard(requests, {
+  authorize: async (ctx: { readonly state: { readonly isAdmin: boolean } }) => ctx.state.isAdmin,
+}).koa
+// @ts-expect-error keys are hashed or shown
+dashboard(requests, { keys: "plain" })
