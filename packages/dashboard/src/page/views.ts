@@ -100,8 +100,11 @@ function ruleView(rule: RuleOfService, { atMs, services }: ActivityOverview): Pa
     .flatMap((service) => service.refusals)
     .filter((refusal) => refusal.rule === rule.rule)
   const refused = isShadow(rule) ? "Clients that it would refuse" : "Clients refused"
+  const outcomes = OUTCOMES.map((outcome) => [outcome, inFiveMinutes(rule, outcome)] as const)
   const facts = [
-    ...OUTCOMES.map((outcome) => [`5 min: ${OUTCOME_WORDS[outcome]}`, count(inFiveMinutes(rule, outcome))]),
+    ...outcomes
+      .filter(([outcome, requests]) => requests > 0 || outcome === "admitted" || outcome === "refused")
+      .map(([outcome, requests]) => [`${OUTCOME_WORDS[outcome]} in 5 min`, count(requests)]),
     [refused, about(rule.refusedClients)],
   ]
   return [
