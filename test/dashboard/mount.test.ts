@@ -105,7 +105,7 @@ describe.each(all)("the dashboard in $name", (framework) => {
 
   it("redirects to the page relatively if the slash is missing", async () => {
     const { status, headers } = await (await open()).get("/limits?from=mail")
-    expect([status, headers.location]).toEqual([302, "limits/"])
+    expect([status, headers.location]).toEqual([302, "./limits/"])
   })
 
   it("answers HEAD like GET without a body, and other methods with 405", async () => {

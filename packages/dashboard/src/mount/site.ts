@@ -36,7 +36,8 @@ export class Site {
     if (!exists) return text(404, "Not found")
     const allowed = isSearch ? ["POST"] : ["GET", "HEAD"]
     if (!allowed.includes(method)) return text(405, "Method not allowed", { allow: allowed.join(", ") })
-    if (path === "") return text(302, "", { location: `${mountName}/` })
+    // Without "./", a mount with a parameter might be a URL with a scheme.
+    if (path === "") return text(302, "", { location: `./${mountName}/` })
     if (file !== undefined) return this.#file(file, visit)
     if (isSearch) return this.#search(visit)
     if (path === "/overview.json") return json(this.#board.json())
