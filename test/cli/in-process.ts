@@ -15,6 +15,7 @@ export interface Ran {
 export interface Surroundings {
   readonly stdin?: string
   readonly isTTY?: boolean
+  readonly columns?: number
   readonly env?: Io["env"]
   /** The error to throw when standard input is read. */
   readonly failure?: unknown
@@ -23,7 +24,7 @@ export interface Surroundings {
 /** Runs the command line in this process. */
 export async function sluice(
   argv: readonly string[],
-  { stdin = "", isTTY, env = {}, failure }: Surroundings = {},
+  { stdin = "", isTTY, columns, env = {}, failure }: Surroundings = {},
 ): Promise<Ran> {
   let out = ""
   let err = ""
@@ -37,6 +38,7 @@ export async function sluice(
     })(),
     stdout: {
       isTTY,
+      columns,
       write(text) {
         out += text
       },

@@ -18,7 +18,7 @@ beforeAll(async () => {
   await home.registry.register("checkout", [
     { name: "per-user", field: "user_id", limit: 5, window: "1 day", algorithm: "fixed-window" },
   ])
-  started = await startService(home, { tokens: tokens({ checkout: "the-token" }) })
+  started = await startService(home, { tokens: tokens({ checkout: "the-token" }), activity: true })
 })
 afterAll(async () => started.stop())
 
@@ -51,6 +51,7 @@ it("the documented sluice clients commands show, reset, block and unblock a clie
     admitted.push([words[2], await decide()])
   }
   expect(admitted).toEqual([
+    ["top", false],
     ["show", false],
     ["reset", true],
     ["block", false],

@@ -1,7 +1,8 @@
-import type { Command } from "commander"
+import { type Command, Option } from "commander"
 import { type ClientsOptions, change, show } from "./commands/clients.ts"
+import { top, watchTop } from "./commands/top.ts"
 import type { Io } from "./io.ts"
-import { jsonOption } from "./options.ts"
+import { jsonOption, limitOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
 import { UsageError } from "./usage-error.ts"
 
@@ -13,7 +14,7 @@ export function addClientsCommand(
 ): Command {
   const clients = program
     .command("clients")
-    .description("Shows, resets, blocks and unblocks a client in the decision service.")
+    .description("Lists, shows, resets, blocks and unblocks clients in the decision service.")
     .helpCommand(false)
     .addHelpText("after", CLIENTS_HELP)
 
@@ -48,18 +49,32 @@ export function addClientsCommand(
       done(await change("UnblockClient", rule, client, requireService(options), io)),
     )
 
+  serviceCommand(clients, "top", "Lists the clients that the rules of a service refuse most now.")
+    .option("--rule <name>", "only this rule (default: all rules)")
+    .addOption(limitOption())
+    .addOption(new Option("--watch", "draw the list again every 2 seconds, until Ctrl+C").conflicts("json"))
+    .addHelpText("after", help("sluice clients top --service checkout --watch", "listed"))
+    .action(async (options) => {
+      const list = options.watch === true ? watchTop : top
+      done(await list(requireService(options), io))
+    })
+
   return clients
 }
 
 function clientCommand(clients: Command, name: string, description: string): Command {
-  return clients
-    .command(name)
-    .description(description)
+  return serviceCommand(clients, name, description)
     .argument("<rule>", "the name of the rule")
     .argument(
       "[client...]",
       "the values of the rule's fields: one for most rules, none if it counts the whole service",
     )
+}
+
+function serviceCommand(clients: Command, name: string, description: string): Command {
+  return clients
+    .command(name)
+    .description(description)
     .option("-s, --service <id>", "the service that the rule belongs to (required)")
     .option(
       "--url <url>",

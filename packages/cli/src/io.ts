@@ -1,6 +1,9 @@
 /** A stream to write to, such as `process.stdout`. */
 export interface Output {
   readonly isTTY?: boolean | undefined
+  /** The size of the terminal. */
+  readonly columns?: number | undefined
+  readonly rows?: number | undefined
   write(text: string): unknown
 }
 
@@ -10,4 +13,6 @@ export interface Io {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Calls `listener` when the user presses Ctrl+C, which then does not end the process. */
+  once?(event: "SIGINT", listener: () => void): unknown
 }

@@ -1,3 +1,5 @@
+import type { Io, Output } from "./io.ts"
+
 /** The meaning of a piece of text, which determines its color. */
 type Tone = "strong" | "quiet" | "good" | "bad" | "changed"
 
@@ -35,8 +37,23 @@ export function formatLine(line: OutputLine, hasColour: boolean): string {
 /** Matches invisible characters and terminal controls, which could forge a line or hide a part of it. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu
 
+/** Whether lines are colored on this stream. */
+export function hasColour({ isTTY }: Output, env: Io["env"]): boolean {
+  return isTTY === true && (env.NO_COLOR ?? "") === ""
+}
+
+/** Matches characters of East Asian scripts and emoji, which take two columns of a terminal. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{3fffd}]/gu
+
+/** Returns how many columns of a terminal a printable text takes. */
+export function widthOf(text: string): number {
+  const bare = text.replace(/\p{Mn}/gu, "")
+  return [...bare].length + (bare.match(WIDE)?.length ?? 0)
+}
+
 /** Returns the text with invisible characters escaped, such as `\u{1b}`. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replace(INVISIBLE, (char) => `\\u{${(char.codePointAt(0) as number).toString(16)}}`)
 }
 

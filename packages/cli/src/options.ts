@@ -31,6 +31,17 @@ export function maxBytesOption(): Option {
   return new Option("--max-bytes <n>", description).argParser(parseBytes)
 }
 
+/** Returns the option `--limit` of lists of the decision service. */
+export function limitOption(): Option {
+  return new Option(
+    "--limit <n>",
+    "maximum number of rules and clients, from 1 to 256 (default: 20)",
+  ).argParser((text) => {
+    if (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= 256) return Number(text)
+    throw new InvalidArgumentError("Expected a whole number from 1 to 256.")
+  })
+}
+
 /** Returns the option `--cost` of commands that only show how a request would be decided. */
 export function costOption(): Option {
   return new Option("--cost <n>", "units that the request takes (default: 1)").argParser(parseVersion)

@@ -8,7 +8,7 @@ import {
 import { RuleConflictError } from "@sluice/rules"
 import { CommanderError } from "commander"
 import type { Io } from "./io.ts"
-import { errorLines, formatJson, formatLine, type OutputLine, tinted } from "./line.ts"
+import { errorLines, formatJson, formatLine, hasColour, type OutputLine, tinted } from "./line.ts"
 import { type CommandOutcome, EXIT, type ExitCode } from "./outcome.ts"
 import { createProgram } from "./program.ts"
 import { ServiceCallError } from "./service-call.ts"
@@ -37,8 +37,8 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
 
 function print({ json, text, errors = [], warnings = [] }: CommandOutcome, isJson: boolean, io: Io): void {
   const put = (stream: "stdout" | "stderr", lines: readonly OutputLine[]): void => {
-    const hasColour = io[stream].isTTY === true && (io.env.NO_COLOR ?? "") === ""
-    for (const line of lines) io[stream].write(`${formatLine(line, hasColour)}\n`)
+    const isColoured = hasColour(io[stream], io.env)
+    for (const line of lines) io[stream].write(`${formatLine(line, isColoured)}\n`)
   }
   if (isJson) io.stdout.write(`${formatJson(json, 2)}\n`)
   else if (typeof text === "string") io.stdout.write(text)

@@ -30,6 +30,14 @@ interface Violation {
   readonly description: string
 }
 
+/** How long to wait for a call. */
+interface CallWait {
+  /** Aborts the call. */
+  readonly signal?: AbortSignal
+  /** Default: 10 seconds. */
+  readonly timeoutMs?: number
+}
+
 /**
  * Calls the decision service over HTTP, with the token of `SLUICE_TOKEN`. Throws UsageError for an invalid URL or
  * token, and rejects with ServiceCallError.
@@ -39,6 +47,7 @@ export async function callService(
   method: string,
   request: object,
   { env }: Io,
+  { signal, timeoutMs = TIMEOUT_MS }: CallWait = {},
 ): Promise<ServiceAnswer> {
   const base = (url ?? env.SLUICE_URL) || DEFAULT_URL
   const target = targetOf(base, url === undefined ? "SLUICE_URL" : "--url", method)
@@ -52,12 +61,12 @@ export async function callService(
       body: JSON.stringify(request),
       // Do not follow redirects, because a redirected POST would become a GET.
       redirect: "manual",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])]),
     })
     body = await response.text()
   } catch (cause) {
     throw new ServiceCallError(
-      `The decision service at ${shown(base)} did not respond: ${reasonOf(cause)}. Check --url or SLUICE_URL, then run the command ` +
+      `The decision service at ${shown(base)} did not respond: ${reasonOf(cause, timeoutMs)}. Check --url or SLUICE_URL, then run the command ` +
         "again. It is safe to run it twice.",
       true,
       { cause },
@@ -130,9 +139,9 @@ function refused(
   return new ServiceCallError(`${text === "" ? message : text}${advice}`, status >= 500)
 }
 
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, timeoutMs: number): string {
   const { name, message, cause } = error as Error
-  if (name === "TimeoutError") return `it took longer than ${TIMEOUT_MS / 1_000} seconds`
+  if (name === "TimeoutError") return `it took longer than ${timeoutMs / 1_000} seconds`
   if (!(cause instanceof Error)) return message
   // An AggregateError contains one error for each address, and has an empty message.
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message)
