@@ -4,6 +4,7 @@ import {
   type Limiter,
   memoryStore,
   type Rule,
+  type Store,
   StoreUnavailableError,
 } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
@@ -23,6 +24,21 @@ function open(rules: readonly Rule[] = [CALLS], more: object = {}) {
     for (let i = 0; i < times; i++) await limiter.decide({ remoteAddress }, { cost })
   }
   return { clock, limiter, activity, decide }
+}
+
+/** Returns a memory store that rejects requests while `isGone` returns true. */
+function failingStore(isGone: () => boolean): Store {
+  const store: Store = memoryStore()
+  const take: Store["take"] = (...asked) => {
+    if (isGone()) throw new StoreUnavailableError("gone")
+    return store.take(...asked)
+  }
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = name === "take" ? take : Reflect.get(target, name, target)
+      return typeof member === "function" ? member.bind(target) : member
+    },
+  })
 }
 
 function rulesOf(activity: Activity): readonly RuleOverview[] {
@@ -78,15 +94,8 @@ describe("the activity of a limiter", () => {
   })
 
   it("tells shadowed, admitted above the limit and degraded from the rest", async () => {
-    const store = memoryStore()
     let isGone = false
-    const failing = new Proxy(store, {
-      get(target, name) {
-        if (name === "take" && isGone) throw new StoreUnavailableError("gone")
-        const member: unknown = Reflect.get(target, name, target)
-        return typeof member === "function" ? member.bind(target) : member
-      },
-    })
+    const failing = failingStore(() => isGone)
     const rules: Rule[] = [
       { ...CALLS, name: "trial", limit: 1, shadow: true },
       { ...CALLS, name: "soft", limit: 2, throttle: { kind: "soft", percent: 50 } },
@@ -136,6 +145,61 @@ describe("the activity of a limiter", () => {
     })
   })
 
+  it("lists each client under the rule that refuses it, whichever rules apply to a request", async () => {
+    const { activity, limiter } = open([
+      { name: "posts", field: "header:x-user", limit: 1, window: "1 minute", match: { methods: ["POST"] } },
+      { ...CALLS, limit: 2 },
+    ])
+    const post = { remoteAddress: "192.0.2.1", method: "POST", headers: { "x-user": "bob" } }
+    const other = { ...post, headers: { "x-user": "amy" } }
+    const get = { remoteAddress: "192.0.2.1", method: "GET" }
+    for (const request of [post, get, post, other, get]) await limiter.decide(request)
+    expect(rulesOf(activity)).toMatchObject([
+      {
+        rule: "posts",
+        seconds: { admitted: [2], refused: [1] },
+        refused: [{ key: "bob", refusals: 1 }],
+      },
+      {
+        rule: "calls",
+        seconds: { admitted: [2], refused: [3] },
+        refused: [{ key: "192.0.2.1", refusals: 3 }],
+      },
+    ])
+    const last = activity.overview().services[0]?.refusals.map(({ rule, key, text }) => [rule, key, text])
+    expect(last).toEqual([
+      ["calls", "192.0.2.1", expect.stringMatching(/^calls refused/)],
+      ["calls", "192.0.2.1", expect.stringMatching(/^calls refused/)],
+      ["posts", "bob", expect.stringMatching(/^posts refused/)],
+    ])
+  })
+
+  it("lists the latest reason of a client, and counts a refusal without the store as degraded", async () => {
+    const { clock, activity, limiter, decide } = open()
+    await decide(4)
+    await limiter.block({ remoteAddress: "192.0.2.1" }, { for: "1 hour" })
+    for (const advance of [0, 5 * MINUTE]) {
+      clock.advance(advance)
+      await decide(1)
+      expect(rulesOf(activity)[0]?.refused).toMatchObject([{ reason: "blocked", lastMs: clock.now() }])
+    }
+    const closed = open([{ ...CALLS, onStoreFailure: "deny" }], { store: failingStore(() => true) })
+    await closed.decide(1)
+    expect(rulesOf(closed.activity)[0]?.seconds).toEqual({ refused: [1], degraded: [1] })
+  })
+
+  it("lists nobody after a long pause", async () => {
+    const { clock, activity, decide } = open()
+    await decide(5)
+    clock.advance(15 * MINUTE)
+    await decide(1, "192.0.2.2")
+    expect(rulesOf(activity)[0]).toMatchObject({
+      refused: [],
+      refusedClients: 0,
+      slots: { refused: [2, 0, 0, 0] },
+    })
+  })
+
   it("lists many clients without an error, also in the slot that follows", async () => {
     const { clock, activity, decide } = open([{ ...CALLS, limit: 1 }])
     for (let i = 0; i < 100; i++) await decide(6, `10.0.0.${i}`)
@@ -174,13 +238,29 @@ describe("the activity of a limiter", () => {
     expect(second?.requests).toBeLessThan(200)
   })
 
-  it("records rules beyond the 200th together", async () => {
-    const rules = Array.from({ length: 210 }, (_, i) => ({ ...CALLS, name: `rule-${i}` }))
-    const { activity, decide } = open(rules)
+  it("records rules beyond the 200th together, and the first 200 by their names", async () => {
+    const posts: Rule = { ...CALLS, name: "posts", match: { methods: ["POST"] } }
+    const rules = [posts, ...Array.from({ length: 209 }, (_, i) => ({ ...CALLS, name: `rule-${i}` }))]
+    const { activity, limiter, decide } = open(rules)
+    await limiter.decide({ remoteAddress: "192.0.2.1", method: "POST" })
     await decide(1)
     const recorded = rulesOf(activity)
     expect(recorded).toHaveLength(201)
-    expect(recorded.at(-1)).toMatchObject({ rule: "(others)", seconds: { admitted: [10] } })
+    expect(recorded[1]).toMatchObject({ rule: "rule-0", seconds: { admitted: [2] } })
+    expect(recorded.at(-1)).toMatchObject({ rule: "(others)", seconds: { admitted: [20] } })
+  })
+
+  it("contains the version and the problems of rules from a source", async () => {
+    const problems = [{ path: "rules[1].limit", message: "is missing" }]
+    const load = async () => ({ version: 7, rules: [CALLS], problems })
+    const rules = liveRules({ load, pollMs: MINUTE })
+    const { limiter, activity } = open([], { rules, onRulesMissing: "deny", clock: undefined })
+    onTestFinished(async () => limiter.close())
+    await limiter.ready()
+    expect(activity.overview().services[0]?.instances[0]?.rulesStatus).toEqual({
+      ...{ version: 7, loadedAtMs: expect.any(Number), isStale: false },
+      problems: ["rules[1].limit: is missing"],
+    })
   })
 
   it("lists a refusal before rules have been loaded, without a rule and a client", async () => {
@@ -325,6 +405,42 @@ describe("the overview of several processes", () => {
       const listed = rule?.refused.slice(0, 3).map(({ key }) => key)
       expect(listed?.sort()).toEqual(most.map(([key]) => key).sort())
       expect(Math.abs((rule?.refusedClients ?? 0) / exact.size - 1)).toBeLessThan(0.1)
+    },
+  )
+
+  it("lists each service with its own instances, and its last 200 refusals, latest first", async () => {
+    const [a, b, other] = [open(), open(), open([{ ...CALLS, name: "other" }], { service: "maps" })]
+    for (const { decide } of [a, b, other]) await decide(3)
+    for (let i = 0; i < 250; i++) {
+      for (const { clock } of [a, b]) clock.advance(1)
+      await (i % 2 === 0 ? a : b).decide(1)
+    }
+    await other.decide(1)
+    const snapshots = [a, b, other].flatMap(({ activity }) => activity.snapshots())
+    const { services } = mergeActivity(snapshots, a.clock.now())
+    expect(
+      services.map(({ service, instances, rules }) => [service, instances.length, rules.length]),
+    ).toEqual([
+      ["maps", 1, 1],
+      ["shop", 2, 1],
+    ])
+    const times = services[1]?.refusals.map(({ atMs }) => atMs - START)
+    expect(times).toEqual(Array.from({ length: 200 }, (_, i) => 250 - i))
+  })
+
+  it.each([0, 1])(
+    "lists the latest refusal of a client by several processes, the later one %d",
+    async (later) => {
+      const processes = [open(), open()]
+      for (const [i, { clock, decide }] of processes.entries()) {
+        clock.advance(i === later ? 20 : 10)
+        await decide(4)
+      }
+      const snapshots = processes.flatMap(({ activity }) => activity.snapshots())
+      // The snapshot of a process whose clock is ahead counts for the current second.
+      const [service] = mergeActivity(snapshots, START - 1_000).services
+      expect(service?.rules[0]?.refused).toMatchObject([{ refusals: 2, lastMs: START + 20 }])
+      expect(service?.rules[0]?.seconds).toEqual({ admitted: [6], refused: [2] })
     },
   )
 
