@@ -55,7 +55,10 @@ export type OutcomeCounts = { readonly [Name in DecisionOutcome]?: readonly numb
 
 /** A client that a rule has refused. */
 export interface LimitedClient {
-  /** The values of the rule's fields, as in the keys of its counters: an address, or "user 7". */
+  /**
+   * The client's part of the counter's key: the value of the rule's field, such as an address. "@ip:192.0.2.7" for a
+   * client without the field, "@3:pro1:7" for the values "pro" and "7" of two fields, and "#" with a hash of long values.
+   */
   readonly key: string
   /** Refusals in the current and the previous slot. At most `error` too high, never too low. */
   readonly refusals: number
