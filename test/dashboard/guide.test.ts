@@ -1,17 +1,22 @@
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
-import type { ActivityOverview } from "@sluice/dashboard"
+import type { Limiter } from "@sluice/core"
+import type { Activity, ActivityOverview } from "@sluice/dashboard"
 import type { Express } from "express"
 import { describe, expect, it, onTestFinished } from "vitest"
 import type { Block } from "../docs/blocks.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
 import { send } from "./dashboard-servers.ts"
 
-const [code, json] = blocksTestedBy("test/dashboard/guide.test.ts", "docs/production/dashboard.md", 2) as [
-  Block,
-  Block,
-]
+const [code, json, all] = blocksTestedBy(
+  "test/dashboard/guide.test.ts",
+  "docs/production/dashboard.md",
+  3,
+) as [Block, Block, Block]
+
+const { client } = await redisForTests()
 
 /** Runs the app of the guide, and returns its port. */
 async function start(authorize?: string): Promise<number> {
@@ -52,4 +57,13 @@ describe("the guide's app", () => {
       statuses.push((await send(port, "/limits/", { headers })).status)
     expect(statuses).toEqual([200, 403, 403])
   })
+})
+
+it("the guide's second example returns the overview of all processes", async () => {
+  const shown = await runTypeScript(all, { client })
+  const { activity, limits } = shown as { activity: Activity; limits: { limiter: Limiter } }
+  await limits.limiter.decide({ remoteAddress: "192.0.2.1" })
+  expect(shown).toMatchObject({ services: [{ rules: [] }], missing: undefined })
+  expect((await activity.overviewOfAll()).services[0]?.rules[0]?.rule).toBe("per-client")
+  activity.stop()
 })

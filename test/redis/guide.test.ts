@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm"
 import { createLimiter, type Store } from "@sluice/core"
 import type { RateRule } from "@sluice/core/adapters"
 import { peekStore } from "@sluice/core/stores"
-import { redisStore } from "@sluice/redis"
+import { type RedisActivityOptions, redisActivity, redisStore } from "@sluice/redis"
 import { GlideClient, GlideClusterClient, Logger } from "@valkey/valkey-glide"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
@@ -108,6 +108,19 @@ describe("the ACL of the guide", () => {
     new RegExp(`^\\| ${what} \\| \`(.+?)\` \\|$`, "m").exec(guide)?.[1]?.replaceAll("\\|", "|").split(" ") ??
     []
 
+  const forActivity = additionsFor("\\[`redisActivity`]\\(.+\\)")
+
+  /** Expects that processes with these clients see what each of them has stored, and that somebody watches. */
+  async function expectExchange(clients: readonly RedisActivityOptions["client"][]): Promise<void> {
+    const boards = clients.map((client) => redisActivity({ client }))
+    for (const [i, board] of boards.entries()) await board.exchange(`${i}`, `text ${i} äöü`, false)
+    for (const board of boards) {
+      const { isWatched, isFull, texts } = await board.exchange("reader", undefined, true)
+      expect([isWatched, isFull]).toEqual([true, false])
+      expect([...texts].sort()).toEqual(clients.map((_, i) => `text ${i} äöü`))
+    }
+  }
+
   const glideOptions = (nodes: readonly { host: string; port: number }[]) => ({
     addresses: nodes.map(({ host, port }) => ({ host, port })),
     credentials: { username: "sluice", password: "secret" },
@@ -136,7 +149,7 @@ describe("the ACL of the guide", () => {
 
   it("permits a database other than 0 if the addition for databases is used", async () => {
     const more = additionsFor("a database other than 0")
-    await server.command("ACL", "SETUSER", ...line, ...more)
+    await server.command("ACL", "SETUSER", ...line, ...more, ...forActivity)
     const login = { username: "sluice", password: "secret" }
     const ioredis = new Redis({ host: server.host, port: server.port, db: 1, ...login })
     ioredis.on("error", () => undefined)
@@ -149,9 +162,10 @@ describe("the ACL of the guide", () => {
       await nodeRedis.connect()
       for (const client of [ioredis, nodeRedis, glide]) {
         await redisStore({ client, timeoutMs: storeTimeoutMs }).take([MONTHLY_CHECK])
+        await expectExchange([client])
       }
       expect(String(await server.command("INFO", "keyspace"))).toMatch(
-        /db1:keys=1.*\r\ndb2:keys=1.*\r\ndb3:keys=1/,
+        /db1:keys=2.*\r\ndb2:keys=2.*\r\ndb3:keys=2/,
       )
     } finally {
       glide.close()
@@ -170,10 +184,11 @@ describe("the ACL of the guide", () => {
     for (const client of [ioredis, nodeRedis]) client.on("error", () => undefined)
     let glide: GlideClusterClient | undefined
     try {
-      for (const node of cluster.nodes) await node.command("ACL", "SETUSER", ...line, ...more)
+      for (const node of cluster.nodes) await node.command("ACL", "SETUSER", ...line, ...more, ...forActivity)
       await nodeRedis.connect()
       glide = await GlideClusterClient.createClient(glideOptions(nodes))
-      const stores = [ioredis, nodeRedis, glide].map((client) => redisStore({ client, denyCacheMs: 0 }))
+      const clients = [ioredis, nodeRedis, glide]
+      const stores = clients.map((client) => redisStore({ client, denyCacheMs: 0 }))
       let counted = 0
       const takeByEach = async () => {
         for (const store of stores) {
@@ -182,6 +197,7 @@ describe("the ACL of the guide", () => {
         }
       }
       await takeByEach()
+      await expectExchange(clients)
       const key = keyNamer("")(MONTHLY_CHECK)
       const { move, finish } = await startSlotMove(cluster, key)
       await move(key)

@@ -307,7 +307,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
     "@sluice/dashboard": [
       dashboard,
       {
-        recordActivity: [anyOr("a limiter", () => limiter()), oddFor(["clock"])],
+        recordActivity: [anyOr("a limiter", () => limiter()), oddFor(["shared", "clock"])],
         dashboard: [
           anyOr("a limiter", () => limiter()),
           oddFor(["authorize", "keys", "path", "logger", "clock"]),
@@ -332,6 +332,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])],
         redisKey: BY_TYPES,
         redisOverHttp: [oddFor(["url", "token"])],
+        redisActivity: [oddFor(["client", "prefix"])],
       },
     ],
     "@sluice/scale": [

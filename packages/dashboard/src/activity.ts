@@ -5,9 +5,16 @@ import { overviewOf } from "./overview/overview-of.ts"
 import { ActivityRecorder } from "./recorder/recorder.ts"
 import { RecorderTime } from "./recorder/recorder-time.ts"
 import type { ActivitySnapshot, ActivitySums } from "./recorder/snapshot.ts"
+import type { ActivityBoard } from "./shared/activity-board.ts"
+import { Sharing } from "./shared/sharing.ts"
 
 /** Options of `recordActivity`. */
 export interface ActivityOptions {
+  /**
+   * The board on which this process exchanges its records with others: `redisActivity({ client })` of `@sluice/redis`.
+   * The process writes only while somebody reads `overviewOfAll()`. Default: none.
+   */
+  readonly shared?: ActivityBoard | undefined
   /** The source of time, for tests. Default: a clock that ignores changes of the system time. */
   readonly clock?: Clock | undefined
 }
@@ -16,6 +23,12 @@ export interface ActivityOptions {
 export interface Activity {
   /** Returns what all limiters have decided, merged by service. */
   overview(): ActivityOverview
+  /**
+   * Resolves with what the limiters of all processes have decided that use the same `shared`. Without `shared`, these are
+   * the limiters of this process. The other processes notice the first call within 3 s, and then write every 2 s. Never
+   * rejects: if the others cannot be read, `missing` contains the reason.
+   */
+  overviewOfAll(): Promise<ActivityOverview>
   /** Returns what each limiter has decided, to be merged with the snapshots of other processes by `mergeActivity`. */
   snapshots(): readonly ActivitySnapshot[]
   /** Returns the sums over all rules of each limiter. Takes much less time than `snapshots`. */
@@ -24,6 +37,11 @@ export interface Activity {
   stop(): void
 }
 
+const boardOption = mustBe(
+  "a board",
+  "redisActivity({ client }) of @sluice/redis",
+  (value) => typeof (value as Partial<ActivityBoard> | null)?.exchange === "function",
+)
 const LIMITERS = "limiters that createLimiter() returned, or the `limiter` of a middleware"
 const checkLimiters = mustBe("a limiter or a list of limiters", LIMITERS, (value) =>
   (Array.isArray(value) ? value : [value]).every(isLimiter),
@@ -52,16 +70,23 @@ export function recordActivity(
   options: ActivityOptions = {},
 ): Activity {
   const problems = problemAt("limiters", limiters, checkLimiters)
-  requireOptions("recordActivity()", options, { clock: clockOption }, problems)
-  const { clock } = options
+  requireOptions("recordActivity()", options, { shared: boardOption, clock: clockOption }, problems)
+  const { clock, shared } = options
   const time = clock === undefined ? new RecorderTime(steadyClock) : new RecorderTime(clock, 0)
   const recorders = [...new Set([limiters].flat())].map((limiter) => new ActivityRecorder(limiter, time))
   const snapshots = (): readonly ActivitySnapshot[] => recorders.map((recorder) => recorder.snapshot())
+  const sharing = shared === undefined ? undefined : new Sharing(shared, snapshots)
   return {
     snapshots,
     sums: () => recorders.map((recorder) => recorder.sums()),
     overview: () => overviewOf(snapshots(), time.now()),
+    async overviewOfAll() {
+      const { snapshots: others = [], missing } = (await sharing?.others()) ?? {}
+      const overview = overviewOf([...snapshots(), ...others], time.now())
+      return missing === undefined ? overview : { ...overview, missing }
+    },
     stop() {
+      sharing?.stop()
       for (const recorder of recorders) recorder.stop()
     },
   }

@@ -25,3 +25,4 @@ export type {
   RuleActivity,
   RulesState,
 } from "./recorder/snapshot.ts"
+export type { ActivityBoard, BoardState } from "./shared/activity-board.ts"

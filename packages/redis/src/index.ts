@@ -7,4 +7,10 @@
 export type { RedisClient } from "./clients/commands-of.ts"
 export { type RedisOverHttp, type RedisOverHttpOptions, redisOverHttp } from "./clients/redis-over-http.ts"
 export { redisKey } from "./key.ts"
+export {
+  type RedisActivity,
+  type RedisActivityOptions,
+  type RedisActivityReply,
+  redisActivity,
+} from "./redis-activity.ts"
 export { type RedisStoreOptions, redisStore } from "./redis-store.ts"

@@ -51,7 +51,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 }
 const LONGEST_PREFIX = 64
 
-const CHECKS: Readonly<Record<string, OptionCheck>> = {
+/** The checks of the options that every function with a client has. */
+export const CLIENT_CHECKS: Readonly<Record<string, OptionCheck>> = {
   // Checked by `commandsOf`. Problems with the client are listed before problems with other options.
   client: () => undefined,
   prefix(value) {
@@ -61,6 +62,10 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
     const accepted = `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`
     return { message: `${inspect(value, { depth: 0 })} is not a valid prefix`, accepted }
   },
+}
+
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  ...CLIENT_CHECKS,
   denyCacheMs: timeFrom(0),
   timeoutMs: timeFrom(1),
   clock: clockOption,
@@ -71,6 +76,21 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
  * @throws {@link InvalidOptionError} with all invalid and unknown options.
  */
 export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
+  const commands = commandsIn("redisStore", options, CHECKS, ELSEWHERE)
+  const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
+  return { commands, prefix, denyCacheMs, timeoutMs, clock }
+}
+
+/**
+ * Returns the commands of the client in the options of the function `title`.
+ * @throws {@link InvalidOptionError} with all invalid and unknown options.
+ */
+export function commandsIn(
+  title: string,
+  options: { readonly client: RedisClient },
+  checks: Readonly<Record<string, OptionCheck>>,
+  elsewhere?: Readonly<Record<string, string>>,
+): RedisCommands {
   if (typeof options !== "object" || options === null || isClient(options)) {
     // Do not include a URL or a client in the message, because it may contain the Redis password.
     const given = isClient(options)
@@ -79,7 +99,7 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
         ? "a string"
         : inspect(options)
     const message = `${given} is not an options object`
-    const accepted = `redisStore({ ${Object.keys(CHECKS).join(", ")} })`
+    const accepted = `${title}({ ${Object.keys(checks).join(", ")} })`
     throw new InvalidOptionError([{ path: "", message, accepted }])
   }
   let commands: RedisCommands | undefined
@@ -90,9 +110,8 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
     if (!(error instanceof InvalidOptionError)) throw error
     problems = error.problems
   }
-  requireOptions("redisStore", options, CHECKS, problems, ELSEWHERE)
-  const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
-  return { commands: commands as RedisCommands, prefix, denyCacheMs, timeoutMs, clock }
+  requireOptions(title, options, checks, problems, elsewhere)
+  return commands as RedisCommands
 }
 
 /**

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import activity from "./scripts/activity.lua"
 import beginWindow from "./scripts/begin-window.lua"
 import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
@@ -48,6 +49,9 @@ export const REFUND: Script = script([
   ...[input, refundQuick, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, refundSlow, "end", refund],
 ])
+
+/** Exchanges what processes have recorded. */
+export const ACTIVITY: Script = script([orForget, activity])
 
 /** Concatenates the parts of a script. Replaces each USE line with the text of the formula whose name it contains. */
 function script(parts: readonly string[]): Script {

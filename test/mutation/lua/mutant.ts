@@ -11,7 +11,7 @@ export interface Mutant {
 
 /**
  * Lists of changes, keyed by script. A change contains a text, its replacement, and the file in test/redis that must
- * fail. The default file is the differential test.
+ * fail, or a file in another folder of test. The default file is the differential test.
  */
 export type Replacements = Readonly<
   Record<string, readonly (readonly [text: string, replacement: string, suite?: string])[]>

@@ -9,6 +9,6 @@ export const MUTANTS: readonly Mutant[] = Object.entries({ ...TAKING, ...COUNTER
       script,
       text,
       replacement,
-      suite: `test/redis/${suite}.test.ts`,
+      suite: `test/${suite.includes("/") ? suite : `redis/${suite}`}.test.ts`,
     })),
 )

@@ -1,6 +1,7 @@
 import { createLimiter } from "@sluice/core"
 import {
   type Activity,
+  type ActivityBoard,
   type ActivityOverview,
   type ActivitySnapshot,
   type Dashboard,
@@ -26,6 +27,12 @@ export const one: Activity = recordActivity(jobs)
 const snapshots: readonly ActivitySnapshot[] = activity.snapshots()
 export const overview: ActivityOverview = mergeActivity(snapshots, Date.now())
 export const refused: readonly LimitedClient[] | undefined = overview.services[0]?.rules[0]?.refused
+
+const board: ActivityBoard = {
+  exchange: async (_process, text) => ({ isWatched: false, isFull: text !== undefined, texts: [] }),
+}
+export const shared: Promise<ActivityOverview> = recordActivity(jobs, { shared: board }).overviewOfAll()
+export const missing: string | undefined = overview.missing
 
 // @ts-expect-error a limiter is needed, not its options
 recordActivity({ limit: 10 })

@@ -13,6 +13,8 @@ export interface ActivityOverview {
   readonly atMs: number
   /** The services of the limiters, by name. */
   readonly services: readonly ServiceOverview[]
+  /** What `overviewOfAll()` could not read of other processes, and why, in sentences. Absent if nothing is missing. */
+  readonly missing?: string
 }
 
 /** What the limiters of one service have decided, in all instances that reported. */

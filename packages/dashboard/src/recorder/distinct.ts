@@ -1,6 +1,8 @@
 const REGISTERS = 1_024
 /** The number of bits of a hash that choose a register. */
 const INDEX_BITS = 10
+/** The largest value of a register. */
+const MOST_RANK = 32 - INDEX_BITS + 1
 
 /**
  * Estimates how many different keys were added, within about 3 %, in 1 kB, by the algorithm HyperLogLog (Flajolet,
@@ -16,7 +18,8 @@ export class DistinctKeys {
   /** Reads the text of {@link toString}. Returns undefined if it is not such a text. */
   static parse(text: string): DistinctKeys | undefined {
     const registers = Buffer.from(text, "base64")
-    return registers.length === REGISTERS ? new DistinctKeys(registers) : undefined
+    const isValid = registers.length === REGISTERS && registers.every((rank) => rank <= MOST_RANK)
+    return isValid ? new DistinctKeys(registers) : undefined
   }
 
   add(key: string): void {

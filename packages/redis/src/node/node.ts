@@ -201,6 +201,23 @@ export class Node {
     })
   }
 
+  /**
+   * Runs a script that no decision waits for, at most one at a time. Rejects with StoreUnavailableError, by the deadline
+   * at the latest, and immediately while the server has not replied to the previous script.
+   */
+  async call(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    withinMs: number,
+  ): Promise<Reply> {
+    if (this.#running > 0 || !this.#commands.isOpen()) throw this.silence("not-applied")
+    return this.#within({ withinMs, inBackground: true }, (send) => {
+      send()
+      return this.#run(script, keys, args, readReply)
+    })
+  }
+
   /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async forget(keys: readonly string[], withinMs: number): Promise<void> {
     await this.#within({ withinMs }, async (send) => {
