@@ -8,8 +8,8 @@ import { box, escapeText, LINE_HEIGHT, type Look, WIDTH } from "./draw.ts"
  */
 export const DEMO: string = readFileSync(new URL("demo.txt", import.meta.url), "utf8")
 
-/** Lines that say nothing about limits: other headers and the body of the refusal, and what to try next. */
-const LEFT_OUT = /^(X-|Content-|Date|Connection|Keep-|Cache-)|^[{} ] .*[":\]]|^[{}]$|^Next|^ +npx/
+/** Lines that say nothing about limits: other headers and the body of the refusal, a page, and what to try next. */
+const LEFT_OUT = /^(X-|Content-|Date|Connection|Keep-|Cache-)|^[{} ] .*[":\]]|^[{}]$|^(Next|While)|^ +npx/
 /** The width of a letter. Each piece of text has a fixed width, so that columns are straight with any font. */
 const LETTER = 6.9
 const LEFT = 20

@@ -13,7 +13,11 @@ interface Ended {
   readonly code: number | null
   readonly output: string
   readonly errors: string
+  /** The page, its data and its updates, requested at the beginning. The updates stay open. */
+  readonly page: readonly Response[]
 }
+
+const PAGE = /^While it runs, open (http:\S+\/limits) /m
 
 /** Runs the demo without a terminal, like CI. */
 function runDemo(...nodeOptions: string[]): Promise<Ended> {
@@ -22,13 +26,20 @@ function runDemo(...nodeOptions: string[]): Promise<Ended> {
     const child = spawn(process.execPath, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
     let output = ""
     let errors = ""
+    let page: Promise<Response[]> | undefined
     child.stdout.on("data", (text: Buffer) => {
       output += text
+      const url = PAGE.exec(output)?.[1]
+      if (url !== undefined) {
+        page ??= Promise.all(["/", "/overview.json", "/events"].map((path) => fetch(url + path)))
+      }
     })
     child.stderr.on("data", (text: Buffer) => {
       errors += text
     })
-    child.once("error", reject).once("close", (code) => resolve({ code, output, errors }))
+    child.once("error", reject).once("close", async (code) => {
+      resolve({ code, output, errors, page: (await page) ?? [] })
+    })
   })
 }
 
@@ -56,6 +67,17 @@ describe.concurrent("the demo", () => {
   it("exits with code 0 and without warnings if there is no terminal", () => {
     expect(sound.errors).toBe("")
     expect(sound.code).toBe(0)
+  })
+
+  it("prints the address of a page, which opens while the clients send and does not count", () => {
+    expect(sound.output.match(PAGE)?.index).toBeLessThan(sound.output.indexOf("203.0.113."))
+    const types = sound.page.map(({ status, headers }) => [status, headers.get("content-type")])
+    expect(types).toEqual([
+      [200, expect.stringContaining("text/html")],
+      [200, expect.stringContaining("application/json")],
+      [200, expect.stringContaining("text/event-stream")],
+    ])
+    for (const { headers } of sound.page) expect(headers.get("ratelimit-policy")).toBeNull()
   })
 
   it("shows each client of each framework once", () => {

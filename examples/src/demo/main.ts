@@ -15,7 +15,11 @@ const paint = createPaint(isTerminal, process.env.NO_COLOR)
 const print = (text: string): void => void stdout.write(`${text}\n`)
 
 const servers = await startServers()
-print(`\n${paint("strong", "Sluice")}: three servers, three clients each, real HTTP, counters in memory.\n`)
+print(`\n${paint("strong", "Sluice")}: three servers, three clients each, real HTTP, counters in memory.`)
+for (const { framework, url } of servers) {
+  if (framework !== "Express") continue
+  print(`While it runs, open ${paint("strong", `${url}/limits`)} to see which clients Express refuses.\n`)
+}
 
 await untilMinuteHasRoom(Date.now())
 const { tallies, done } = startTraffic(servers)
