@@ -18,7 +18,7 @@ const INSIDE = ["decisions", "generate", "inside", "operations"]
 
 function isOnSite(path: string): boolean {
   return (
-    /\.(md|svg|png)$/.test(path) &&
+    /\.(md|svg|png|webp)$/.test(path) &&
     !path.startsWith("..") &&
     !INSIDE.some((folder) => path.startsWith(`${folder}/`))
   )

@@ -1,13 +1,16 @@
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import type { Limiter } from "@sluice/core"
 import type { Activity, ActivityOverview } from "@sluice/dashboard"
 import type { Express } from "express"
 import { describe, expect, it, onTestFinished } from "vitest"
 import type { Block } from "../docs/blocks.ts"
+import { ROOT } from "../docs/documents.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
+import { serveBusyShop } from "./busy-shop.ts"
 import { send } from "./dashboard-servers.ts"
 
 const [code, json, all] = blocksTestedBy(
@@ -30,6 +33,19 @@ async function start(authorize?: string): Promise<number> {
   await once(server, "listening")
   return (server.address() as AddressInfo).port
 }
+
+describe("the guide's picture", () => {
+  it("shows the clients of a made-up shop", async () => {
+    const shop = await serveBusyShop()
+    onTestFinished(() => shop.stop())
+    const overview = (await (await fetch(`${shop.url}overview.json`)).json()) as ActivityOverview
+    const rule = overview.services[0]?.rules.find((each) => each.rule === "per-client")
+    const most = rule?.refused[0]
+    // If this fails, run `pnpm screenshots`, and correct the text of the picture.
+    const first = `First: ${most?.key}, ${most?.refusals} times by ${rule?.rule}](`
+    expect(readFileSync(`${ROOT}docs/production/dashboard.md`, "utf8")).toContain(first)
+  })
+})
 
 describe("the guide's app", () => {
   it("lists the client as the guide shows it, and does not count requests for the page", async () => {

@@ -23,7 +23,7 @@ export function countDocuments(): Count[] {
   const longest = pages.toSorted((one, other) => wordsOf(text(other)) - wordsOf(text(one)))[0] ?? ""
   const readme = text("README.md")
   const pictures = pages.flatMap((path) => [
-    ...text(path).matchAll(/!\[[^\]]*\]\([^)]*?([\w-]+\.(?:svg|png))\)/g),
+    ...text(path).matchAll(/!\[[^\]]*\]\([^)]*?([\w-]+\.(?:svg|png|webp))\)/g),
   ])
   return [
     ["pages", pages.length],
