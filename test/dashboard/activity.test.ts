@@ -252,6 +252,28 @@ describe("the activity of a limiter", () => {
     expect(recorded.at(-1)).toMatchObject({ rule: "(others)", seconds: { admitted: [20] } })
   })
 
+  it("records a new rule by its name if one of 200 rules has decided nothing for a day", async () => {
+    const old = Array.from({ length: 200 }, (_, i) => ({
+      ...CALLS,
+      name: `old-${i}`,
+      match: { path: "/old" },
+    }))
+    const { activity, clock, limiter } = open([...old, { ...CALLS, name: "new", match: { path: "/new" } }])
+    const client = { remoteAddress: "192.0.2.1" }
+    await limiter.decide({ ...client, url: "/old" })
+    await limiter.decide({ ...client, url: "/new" })
+    const names = () => rulesOf(activity).map(({ rule }) => rule)
+    expect(names()).toHaveLength(201)
+    expect(names().at(-1)).toBe("(others)")
+    clock.advance("23 hours")
+    await limiter.decide({ ...client, url: "/new" })
+    expect(names().at(-1)).toBe("(others)")
+    clock.advance("2 hours")
+    await limiter.decide({ ...client, url: "/new" })
+    await limiter.decide({ ...client, url: "/old" })
+    expect(names().slice(0, 3)).toEqual(["(others)", "new", "old-0"])
+  })
+
   it("contains the version and the problems of rules from a source", async () => {
     const problems = [{ path: "rules[1].limit", message: "is missing" }]
     const load = async () => ({ version: 7, rules: [CALLS], problems })

@@ -9,6 +9,7 @@ import {
   OTHERS,
   type RecentRefusal,
   type RulesState,
+  SLOT_MS,
 } from "./snapshot.ts"
 
 /** Most rules that are recorded one by one. */
@@ -39,6 +40,7 @@ export class ActivityRecorder<Request> {
   /** The last refusals, as a ring. */
   readonly #refusals: KeptRefusal[] = []
   #refusalCount = 0
+  #dropAgainMs = 0
   #random = 1
 
   /** Records the limiter until it is closed or `stop` is called. */
@@ -108,6 +110,7 @@ export class ActivityRecorder<Request> {
   }
 
   #recorderOf(policy: string): RuleRecorder {
+    if (this.#rules.size >= MOST_RULES && !this.#rules.has(policy)) this.#dropIdle()
     const name = this.#rules.has(policy) || this.#rules.size < MOST_RULES ? policy : OTHERS
     let rule = this.#rules.get(name)
     if (rule === undefined) {
@@ -115,6 +118,15 @@ export class ActivityRecorder<Request> {
       this.#rules.set(name, rule)
     }
     return rule
+  }
+
+  /** Drops the rules that have decided nothing for a day. Looks for them at most once in a slot. */
+  #dropIdle(): void {
+    const nowMs = this.#time.now()
+    if (nowMs < this.#dropAgainMs) return
+    this.#dropAgainMs = nowMs + SLOT_MS
+    for (const [name, rule] of this.#rules) if (rule.isIdle(nowMs)) this.#rules.delete(name)
+    this.#latest.length = 0
   }
 
   #keep(decision: Decision, counters: DecisionCall["counters"], atMs: number): void {

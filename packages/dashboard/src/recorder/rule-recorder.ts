@@ -52,6 +52,11 @@ export class RuleRecorder {
     this.#outcomes.addTo(sums, Math.floor(nowMs / 1_000))
   }
 
+  /** True if the rule has decided nothing for a day. */
+  isIdle(nowMs: number): boolean {
+    return Object.keys(this.#outcomes.read(Math.floor(nowMs / 1_000)).slots).length === 0
+  }
+
   read(nowMs: number): RuleActivity {
     const slots = this.#refused.read(nowMs).map((clients) => clients.read())
     const top = mergeTop(
