@@ -2,7 +2,7 @@ import { createLimiter } from "@sluice/core"
 import { type Activity, type ActivityOverview, recordActivity } from "@sluice/dashboard"
 import { redisActivity, redisOverHttp } from "@sluice/redis"
 import { Redis } from "ioredis"
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startFront, TOKEN } from "../servers/redis-over-http.ts"
 import { startRedis } from "../servers/redis-server.ts"
@@ -78,7 +78,7 @@ describe("the overview of all processes", () => {
       { ...good, status: null },
       { ...good, status: { ...good?.status, leases: { held: "many" } } },
       { ...good, rulesStatus: { isStale: false, problems: "none" } },
-      { ...good, rules: [{ ...rule, seconds: { refused: [2 ** 53] } }] },
+      { ...good, rules: [{ ...rule, seconds: { refused: [2 ** 33] } }] },
       { ...good, rules: [{ ...rule, seconds: { refused: Array(301).fill(1) } }] },
       { ...good, rules: [{ ...rule, refused: [{ ...client0, key: { toString: 1 } }] }] },
       { ...good, rules: [{ ...rule, refused: Array(257).fill(client0) }] },
@@ -160,15 +160,52 @@ describe("the overview of all processes", () => {
     expect((await board.exchange("p", undefined, false)).isWatched).toBe(false)
     proxy.pause()
     const startMs = performance.now()
+    const held = expect(board.exchange("p", "text", false)).rejects.toThrow("did not respond in time")
     const late = await Promise.all(Array.from({ length: 50 }, () => activity.overviewOfAll()))
+    await held
+    // Another text would wait in the client's memory.
+    await expect(board.exchange("p", "another", false)).rejects.toThrow("did not respond in time")
     expect(performance.now() - startMs).toBeLessThan(5_000)
     expect(new Set(late.map(({ missing }) => missing))).toEqual(
       new Set([`Only this process is included. Redis at localhost:${proxy.port} did not respond in time.`]),
     )
     await server.command("CONFIG", "RESETSTAT")
     proxy.resume()
-    await until("the call has arrived", async () => (await board.exchange("p", undefined, false)).isWatched)
-    expect(String(await server.command("INFO", "commandstats"))).toMatch(/cmdstat_hset:calls=1,/)
+    await until("the calls have arrived", async () => (await board.exchange("p", undefined, false)).isWatched)
+    expect(String(await server.command("INFO", "commandstats"))).toMatch(/cmdstat_hset:calls=2,/)
+  })
+})
+
+describe("viewers", () => {
+  it("share the call of a viewer in the past second", async () => {
+    const { activity } = await record({ shared: redisActivity({ client }) })
+    await activity.overviewOfAll()
+    await server.command("CONFIG", "RESETSTAT")
+    for (let i = 0; i < 10; i++) await Promise.all([activity.overviewOfAll(), activity.overviewOfAll()])
+    expect(String(await server.command("INFO", "commandstats"))).not.toMatch(
+      /cmdstat_evalsha:calls=([2-9]|1\d)/,
+    )
+  })
+
+  it("wait for a call of the process itself, so that no board gets two calls at a time", async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    let [calls, inFlight, most] = [0, 0, 0]
+    const exchange = async () => {
+      calls++
+      most = Math.max(most, ++inFlight)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      inFlight--
+      return { isWatched: true, isFull: false, texts: [] }
+    }
+    const { activity } = await record({ shared: { exchange } })
+    // The process asks after 3 s.
+    await vi.advanceTimersByTimeAsync(2_980)
+    const read = activity.overviewOfAll()
+    await vi.advanceTimersByTimeAsync(200)
+    await read
+    expect(calls).toBeGreaterThan(1)
+    expect(most).toBe(1)
   })
 })
 

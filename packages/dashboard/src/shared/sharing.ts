@@ -93,17 +93,18 @@ export class Sharing {
   }
 
   async #exchange(text: string | undefined, isWatching: boolean): Promise<BoardState> {
-    while (this.#calling !== undefined) await inTime(this.#calling)
+    while (this.#calling !== undefined) await inTime(this.#calling, isWatching)
     const call = outsideRequests(async () => this.#board.exchange(this.#process, text, isWatching))
     const ended = (): void => {
       this.#calling = undefined
     }
     this.#calling = call.then(ended, ended)
-    return inTime(call)
+    return inTime(call, isWatching)
   }
 }
 
-function inTime<Value>(work: Promise<Value>): Promise<Value> {
+/** Only a viewer's wait keeps the process alive. */
+function inTime<Value>(work: Promise<Value>, keepsAlive: boolean): Promise<Value> {
   const late = () => Promise.reject(new Error(`The board did not respond within ${WITHIN_MS} ms.`))
-  return beforeDeadline(work, WITHIN_MS, late, false)
+  return beforeDeadline(work, WITHIN_MS, late, keepsAlive)
 }
