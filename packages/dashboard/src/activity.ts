@@ -1,5 +1,12 @@
 import type { Clock, Limiter } from "@sluice/core"
-import { clockOption, mustBe, problemAt, requireOptions, steadyClock } from "@sluice/core/kit"
+import {
+  clockOption,
+  mustBe,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  steadyClock,
+} from "@sluice/core/kit"
 import type { ActivityOverview } from "./overview/overview.ts"
 import { overviewOf } from "./overview/overview-of.ts"
 import { ActivityRecorder } from "./recorder/recorder.ts"
@@ -37,7 +44,8 @@ export interface Activity {
   stop(): void
 }
 
-const boardOption = mustBe(
+/** Checks the option `shared`. */
+export const boardOption: OptionCheck = mustBe(
   "a board",
   "redisActivity({ client }) of @sluice/redis",
   (value) => typeof (value as Partial<ActivityBoard> | null)?.exchange === "function",

@@ -13,25 +13,29 @@ export class Board {
   readonly #activity: Activity
   readonly #showKey: ShowKey
   readonly #clock: Clock
+  /** Whether the overview includes other processes, which must be asked. */
+  readonly #isShared: boolean
   #writtenMs = Number.NEGATIVE_INFINITY
+  #overview: ActivityOverview | undefined
   #json: Buffer = Buffer.alloc(0)
   #event: Buffer = Buffer.alloc(0)
 
-  constructor(activity: Activity, showKey: ShowKey, clock: Clock) {
+  constructor(activity: Activity, isShared: boolean, showKey: ShowKey, clock: Clock) {
     this.#activity = activity
+    this.#isShared = isShared
     this.#showKey = showKey
     this.#clock = clock
   }
 
   /** Returns the overview as JSON. */
   json(): Buffer {
-    this.#write()
+    this.#update()
     return this.#json
   }
 
   /** Returns the overview as a server-sent event. */
   event(): Buffer {
-    this.#write()
+    this.#update()
     return this.#event
   }
 
@@ -40,7 +44,8 @@ export class Board {
     const wanted = new Set([text.trim(), addressGroup(text.trim())])
     const isWanted = ({ key }: { readonly key: string }): boolean =>
       valuesOf(key).some((value) => wanted.has(value))
-    return this.#activity.overview().services.flatMap(({ service, rules }) =>
+    this.#update()
+    return (this.#overview?.services ?? []).flatMap(({ service, rules }) =>
       rules.flatMap(({ rule, refused, busy }) => {
         const keys = new Set([...refused, ...busy].filter(isWanted).map(({ key }) => key))
         return [...keys].map((key): ListedClient => {
@@ -57,19 +62,27 @@ export class Board {
     )
   }
 
-  #write(): void {
-    const nowMs = this.#clock.now()
+  #update(): void {
+    const ageMs = Math.abs(this.#clock.now() - this.#writtenMs)
     // Allow for timers that are early. A clock may also have been set back.
-    if (Math.abs(nowMs - this.#writtenMs) < UPDATE_MS / 2) return
-    this.#writtenMs = nowMs
-    const json = JSON.stringify(shortened(this.#activity.overview(), this.#showKey))
+    if (ageMs < UPDATE_MS / 2) return
+    // The answers of the other processes belong to the next update. Before the first one, show this process alone.
+    if (!this.#isShared || ageMs > 3 * UPDATE_MS) this.#write(this.#activity.overview())
+    else this.#writtenMs = this.#clock.now()
+    if (this.#isShared) void this.#activity.overviewOfAll().then((overview) => this.#write(overview))
+  }
+
+  #write(overview: ActivityOverview): void {
+    this.#writtenMs = this.#clock.now()
+    this.#overview = overview
+    const json = JSON.stringify(shortened(overview, this.#showKey))
     this.#json = Buffer.from(json)
     this.#event = Buffer.from(`retry: ${UPDATE_MS}\ndata: ${json}\n\n`)
   }
 }
 
 /** Returns the overview with shown keys and shorter lists. */
-function shortened({ atMs, services }: ActivityOverview, showKey: ShowKey): ActivityOverview {
+function shortened({ services, ...others }: ActivityOverview, showKey: ShowKey): ActivityOverview {
   const rulesOfAll = services.reduce((sum, { rules }) => sum + rules.length, 0)
   const most = Math.min(50, Math.max(5, Math.floor(MOST_CLIENTS / rulesOfAll)))
   const withShownKey = <Each extends { readonly key: string }>(each: Each): Each => ({
@@ -77,7 +90,7 @@ function shortened({ atMs, services }: ActivityOverview, showKey: ShowKey): Acti
     key: showKey(each.key),
   })
   return {
-    atMs,
+    ...others,
     services: services.map((service) => ({
       ...service,
       rules: service.rules.map((rule) => ({

@@ -8,7 +8,8 @@ import {
   type OptionCheck,
   requireOptions,
 } from "@sluice/core/kit"
-import { recordActivity } from "../activity.ts"
+import { boardOption, recordActivity } from "../activity.ts"
+import type { ActivityBoard } from "../shared/activity-board.ts"
 import { accessBy } from "./access.ts"
 import { Board } from "./board.ts"
 import { type FastifyScope, type KoaContext, Servers } from "./servers.ts"
@@ -34,6 +35,11 @@ export interface DashboardOptions<Request = IncomingMessage> {
    * and `node:http`. Express and Fastify do not need it. Default: the place where the framework mounts the dashboard.
    */
   readonly path?: string | undefined
+  /**
+   * The board on which processes exchange their records: `redisActivity({ client })` of `@sluice/redis`. The page then
+   * shows the decisions of all processes that use the same board. Default: only of this process.
+   */
+  readonly shared?: ActivityBoard | undefined
   /** The destination of warnings. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
   /** The source of time, for tests; its `now` returns epoch milliseconds. Default: the time of this machine. */
@@ -62,6 +68,7 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
     ["hashed", "shown"].includes(value as string),
   ),
   path: mustBe("a path", 'a string such as "/limits", without a slash at its end', isPath),
+  shared: boardOption,
   logger: loggerOption,
   clock: clockOption,
 }
@@ -90,9 +97,10 @@ export function dashboard<Request = IncomingMessage>(
   options: DashboardOptions<Request> = {},
 ): Dashboard {
   requireOptions("dashboard()", options, CHECKS)
-  const { authorize, keys = "hashed", path, logger, clock = SYSTEM_CLOCK } = options
-  const activity = recordActivity(limiters, { clock: options.clock })
-  const board = new Board(activity, keys === "hashed" ? hashedKeys() : plainKey, clock)
+  const { authorize, keys = "hashed", path, shared, logger, clock = SYSTEM_CLOCK } = options
+  const activity = recordActivity(limiters, { shared, clock: options.clock })
+  const showKey = keys === "hashed" ? hashedKeys() : plainKey
+  const board = new Board(activity, shared !== undefined, showKey, clock)
   const viewers = new Viewers(clock, () => board.event())
   const isAllowed = accessBy(
     authorize,

@@ -226,7 +226,7 @@ function verdict(isGood: boolean, text: string): PageContent {
 
 /** Returns sentences about what needs attention. They contain no figures, because a screen reader reads each change. */
 export function alertsOf(overview: ActivityOverview): readonly string[] {
-  return overview.services.flatMap(({ service, instances, rules }) => {
+  const ofServices = overview.services.flatMap(({ service, instances, rules }) => {
     const isAny = (test: (instance: InstanceOverview) => boolean): boolean => instances.some(test)
     const isOpen = isAny(({ status }) => (status.openBreakers ?? 0) > 0)
     const alerts: readonly (readonly [isTrue: boolean, sentence: string])[] = [
@@ -243,4 +243,5 @@ export function alertsOf(overview: ActivityOverview): readonly string[] {
     ]
     return alerts.flatMap(([isTrue, sentence]) => (isTrue ? [`${name(service)}: ${sentence}`] : []))
   })
+  return overview.missing === undefined ? ofServices : [visible(overview.missing), ...ofServices]
 }
