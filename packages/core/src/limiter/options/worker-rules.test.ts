@@ -1,8 +1,9 @@
-import { describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import type { ParsedThrottle } from "../../ground/policy.ts"
 import { createWarner } from "../../ground/warnings.ts"
 import { parseCodeRules } from "../../rules/parsing/parse-rule.ts"
 import type { Rule } from "../../rules/rule.ts"
+import { createLimiter } from "../create-limiter.ts"
 import { fitWorker } from "./worker-rules.ts"
 
 // test/packages/workers.check.ts applies such rules in the real runtime.
@@ -63,5 +64,39 @@ describe("in a Worker, a rule", () => {
   it("for requests in flight stays, and logs how long a request counts", () => {
     const [, warnings] = fitted({ name: "streams", field: "ip", concurrent: 2, hold: "10 seconds" })
     expect(warnings).toEqual([expect.stringContaining("a request counts for 10000 ms at most")])
+  })
+})
+
+describe("a limiter whose runtime says that it is a Worker", () => {
+  afterEach(() => {
+    vi.unstubAllGlobals()
+    vi.restoreAllMocks()
+  })
+
+  it("rejects rules in code that cannot be applied there, also in a list, and names the rule", () => {
+    vi.stubGlobal("navigator", { userAgent: "Cloudflare-Workers" })
+    const queue: Rule = { ...RATE, throttle: { kind: "queue" } }
+    expect(() => createLimiter({ limit: 4, window: "1 minute", throttle: { kind: "queue" } })).toThrow(
+      "throttle: holds requests in a line, which would hang in a Cloudflare Worker",
+    )
+    expect(() => createLimiter({ rules: [{ ...RATE, name: "first" }, queue] })).toThrow(
+      "rules[1].throttle: holds requests",
+    )
+    expect(() => createLimiter({ rules: [{ ...RATE, throttle: { kind: "elastic" } }] })).toThrow(
+      "without a signal",
+    )
+  })
+
+  it("writes warnings to the console, because Workers do not print process warnings", () => {
+    vi.stubGlobal("navigator", { userAgent: "Cloudflare-Workers" })
+    const warned = vi.spyOn(console, "warn").mockReturnValue()
+    createLimiter({ rules: [{ name: "streams", field: "ip", concurrent: 2, hold: "10 seconds" }] })
+    expect(warned.mock.calls).toEqual([
+      [
+        expect.stringContaining(
+          '[SLUICE_RULE_NEEDS_NODE] SluiceWarning: Rule "streams" counts requests in flight',
+        ),
+      ],
+    ])
   })
 })

@@ -1,0 +1,50 @@
+import { createLimiter } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import { hashedKeys, plainKey, valuesOf } from "./shown-keys.ts"
+
+/** Returns the text of a client's counter under a rule with these fields. */
+async function keyOf(
+  field: string | readonly string[],
+  values: Readonly<Record<string, string>>,
+): Promise<string> {
+  const limiter = createLimiter({ field, limit: 1, window: "1 minute", fields: (name) => () => values[name] })
+  let key: string | undefined
+  limiter.on("decided", (_decision, [counter]) => {
+    key = counter?.partition
+  })
+  await limiter.decide({ remoteAddress: "192.0.2.7" })
+  return key as string
+}
+
+describe("the key of a client", () => {
+  it.each<[string | readonly string[], Readonly<Record<string, string>>, readonly string[]]>([
+    ["user", { user: "ada" }, ["ada"]],
+    ["user", { user: "@ada" }, ["@ada"]],
+    ["user", { user: "#7" }, ["#7"]],
+    ["user", { user: "@3:ada" }, ["@3:ada"]],
+    ["user", { user: "a:b, c" }, ["a:b, c"]],
+    ["ip", {}, ["192.0.2.7"]],
+    [["plan", "user"], { plan: "pro", user: "7:@x" }, ["pro", "7:@x"]],
+    [["user", "ip"], { user: "ada" }, ["ada", "192.0.2.7"]],
+    ["service", {}, []],
+  ])("of the fields %o with %o has the values %o", async (field, values, expected) => {
+    const key = await keyOf(field, values)
+    expect(valuesOf(key)).toEqual(expected)
+    expect(plainKey(key)).toBe(expected.join(", "))
+  })
+
+  it("is hashed with a secret of the process, always to the same text", () => {
+    const [show, other] = [hashedKeys(), hashedKeys()]
+    expect(show("ada")).toMatch(/^hash:[0-9a-f]{8}$/)
+    expect(show("ada")).toBe(show("ada"))
+    expect(show("ada")).not.toBe(show("eve"))
+    expect(show("ada")).not.toBe(other("ada"))
+  })
+
+  it("has the same hash after thousands of other keys", () => {
+    const show = hashedKeys()
+    const first = show("ada")
+    for (let i = 0; i < 10_001; i++) show(`client ${i}`)
+    expect(show("ada")).toBe(first)
+  })
+})
