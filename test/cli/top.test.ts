@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
@@ -7,6 +7,7 @@ import { manualClock } from "@sluice/core/testing"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { run } from "../../packages/cli/src/run.ts"
+import { topLines } from "../../packages/cli/src/top-table.ts"
 import { until } from "../servers/until.ts"
 import { post } from "../service/post.ts"
 import { FORWARD } from "../service/questions.ts"
@@ -24,6 +25,14 @@ async function start(): Promise<Started> {
     { name: "trial", field: "user", limit: 2, window: "1 hour", algorithm: "sliding-log", shadow: true },
   ])
   await home.registry.register("idle", [{ name: "all", limit: 1, window: "1 day" }])
+  await home.registry.register("odd", [
+    { name: "single", field: "user", limit: 1, window: "1 hour", onMissing: "deny" },
+    { name: "pair", field: ["user", "plan"], limit: 1, window: "1 hour", onMissing: "skip" },
+  ])
+  await home.registry.register(
+    "many",
+    Array.from({ length: 21 }, (_, i) => ({ name: `rule-${i}`, limit: 1, window: "1 day" })),
+  )
   const clock = manualClock(1_796_050_000_000)
   const started = await startService(home, {
     shared: { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock },
@@ -61,13 +70,13 @@ describe("sluice clients top", () => {
         "trial (shadow)  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▄▁▁▁▁▁█▁▁▁  6         10       3",
         "per-user        ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▄▁▁▁▁▁█▁▁▁  9         7        3",
         "",
-        "rule            client                                            refused, 5–10 min  reason         last      until",
-        "trial (shadow)  ada                                               5                  limit used up  30 s ago  in 60 min",
-        "per-user        ada                                               4                  limit used up  30 s ago  in 60 min",
-        "trial (shadow)  \\u{1b}[2J\\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}refused  3                  limit used up  90 s ago  in 59 min",
-        "per-user        \\u{1b}[2J\\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}refused  2                  limit used up  90 s ago  in 59 min",
-        "trial (shadow)  漢字漢字漢字漢字漢字漢字                          2                  limit used up  30 s ago  in 60 min",
-        "per-user        漢字漢字漢字漢字漢字漢字                          1                  limit used up  30 s ago  in 60 min",
+        "rule            client                                              refused, 5–10 min  reason         last      retry",
+        "trial (shadow)  ada                                                 5                  limit used up  30 s ago  in 60 min",
+        "per-user        ada                                                 4                  limit used up  30 s ago  in 60 min",
+        "trial (shadow)  '\\u{1b}[2J\\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}refused'  3                  limit used up  90 s ago  in 59 min",
+        "per-user        '\\u{1b}[2J\\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}refused'  2                  limit used up  90 s ago  in 59 min",
+        "trial (shadow)  漢字漢字漢字漢字漢字漢字                            2                  limit used up  30 s ago  in 60 min",
+        "per-user        漢字漢字漢字漢字漢字漢字                            1                  limit used up  30 s ago  in 60 min",
         "",
       ].join("\n"),
     )
@@ -97,6 +106,45 @@ describe("sluice clients top", () => {
     expect(out).toContain("ada")
     // A sparkline that is cut still ends with the latest seconds.
     expect(out).toMatch(/█▁▁▁ /)
+  })
+
+  it("shows clients as the other commands take them, and clients without the field in words", async () => {
+    const users = ["#1", "a  b", "it's", "@7", "@alice"]
+    const asked = [{}, { user: "x".repeat(200) }, ...users.map((user) => ({ user, plan: "pro x" }))]
+    for (const request of [...asked, ...asked]) await post(started, FORWARD, { service: "odd", request })
+    const clientsOf = async (rule: string) => {
+      const { out } = await top(["--service", "odd", "--rule", rule])
+      const rows = out.matchAll(/^\w+ +(?<client>\S.*?) {2,}[12] {2,}(?<reason>\w.*?) {2,}/gm)
+      return Array.from(rows, ({ groups }) => `${groups?.client} | ${groups?.reason}`).sort()
+    }
+    const [hashed, ...others] = await clientsOf("single")
+    expect(hashed).toMatch(/^#[\w-]{22} \| limit used up$/)
+    const shown = ["'#1'", "'a  b'", "'it'\\''s'", "@7", "@alice"]
+    expect(others).toEqual([
+      ...shown.map((user) => `${user} | limit used up`),
+      "without the field | field missing",
+    ])
+    expect(await clientsOf("pair")).toEqual(shown.map((user) => `${user} 'pro x' | limit used up`))
+    const { out } = await top(["--service", "odd", "--rule", "single"])
+    expect(out).toMatch(/^single +without the field +2 +field missing +\S+ s ago +never$/m)
+    const read = execFileSync("sh", ["-c", `printf '%s\\n' ${shown.join(" ")}`], { encoding: "utf8" })
+    expect(read).toBe(users.map((user) => `${user}\n`).join(""))
+  })
+
+  it("does not say how many rules are left out, because the service leaves out some, too", async () => {
+    await post(started, FORWARD, { service: "many", request: {} })
+    const { out } = await top(["--service", "many"])
+    expect(out.match(/^rule-/gm)).toHaveLength(8)
+    expect(out).toContain("\nand more rules, which did not refuse more\n")
+  })
+
+  it("shows the least and the most refusals of a client whose exact number is unknown", () => {
+    const seconds = { admitted: [], refused: [1_200], shadowed: [], overLimit: [] }
+    const client = { key: "ada", refusals: 1_200, error: 84, reason: "quota", lastMs: "0", untilMs: "0" }
+    const of = { rule: "per-user", shadow: false }
+    const rules = [{ ...of, refusedClients: 300, seconds }]
+    const lines = topLines("shop", { atMs: "0", sinceMs: "0", rules, refused: [{ ...of, ...client }] }, 200)
+    expect(lines.at(-1)).toMatch(/ada +1,116–1,200 +limit used up +0 s ago +now$/)
   })
 
   it("prints the response of the service as JSON", async () => {

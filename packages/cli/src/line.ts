@@ -34,8 +34,11 @@ export function formatLine(line: OutputLine, hasColour: boolean): string {
     .join("")
 }
 
-/** Matches invisible characters and terminal controls, which could forge a line or hide a part of it. */
-const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/gu
+/**
+ * Matches invisible characters and terminal controls, which could forge a line or hide a part of it. Does not match the
+ * characters that choose between an emoji and a plain symbol.
+ */
+const INVISIBLE = /(?![\ufe00-\ufe0f])[\p{C}\p{Zl}\p{Zp}\p{DI}]/gu
 
 /** Whether lines are colored on this stream. */
 export function hasColour({ isTTY }: Output, env: Io["env"]): boolean {

@@ -35,6 +35,9 @@ const REASONS: Readonly<Record<string, string>> = {
   penalty: "blocked: penalty",
   blocked: "blocked: operator",
   denied: "on deny list",
+  cost: "costs too much",
+  "in-flight": "too many in flight",
+  "missing-field": "field missing",
 }
 
 /** More rules would push the clients off the screen. */
@@ -53,7 +56,6 @@ export function topLines(service: string, answer: TopAnswer, width: number): rea
     width,
   )
   if (rules.length === 0) return [tinted("strong", head), "no rule has decided a request yet"]
-  const more = rules.length - MOST_RULES
   const ofRules = rules.slice(0, MOST_RULES).map(({ rule, shadow, seconds, refusedClients }) => {
     const bad = shadow ? seconds.shadowed : seconds.refused
     const good = sum(seconds.admitted) + sum(seconds.overLimit)
@@ -61,7 +63,7 @@ export function topLines(service: string, answer: TopAnswer, width: number): rea
   })
   const ofClients = refused.map((client) => [
     named(client.rule, client.shadow),
-    client.key === "" ? "every client" : client.key,
+    clientText(client),
     client.error === 0
       ? number(client.refusals)
       : `${number(client.refusals - client.error)}–${number(client.refusals)}`,
@@ -72,17 +74,54 @@ export function topLines(service: string, answer: TopAnswer, width: number): rea
   return [
     tinted("strong", head),
     ...table([["rule", "refused, last 5 min", "admitted", "refused", "clients"], ...ofRules], width),
-    ...(more > 0 ? [cut(`and ${more} more rules, which refused less`, width)] : []),
+    ...(rules.length > MOST_RULES ? [cut("and more rules, which did not refuse more", width)] : []),
     "",
     ...(refused.length === 0
       ? [cut("no client was refused in the last 5 to 10 minutes", width)]
-      : table([["rule", "client", "refused, 5–10 min", "reason", "last", "until"], ...ofClients], width)),
+      : table([["rule", "client", "refused, 5–10 min", "reason", "last", "retry"], ...ofClients], width)),
   ]
 }
 
 /** A shadow rule admits the clients that it lists. */
 function named(rule: string, isShadow: boolean): string {
   return isShadow ? `${rule} (shadow)` : rule
+}
+
+/**
+ * Returns the client as `sluice clients show` takes it. No client's own value looks like the other texts, because a value
+ * with a space or "#" is quoted.
+ */
+function clientText({ key, reason }: TopClient): string {
+  if (key === "") return reason === "missing-field" ? NO_FIELD : "every client"
+  if (key === "@shared") return NO_FIELD
+  if (key.startsWith("@ip:")) return `${key.slice("@ip:".length)} ${NO_FIELD}`
+  // A long value is known by its hash only.
+  if (/^#[^#]/.test(key)) return key
+  return valuesOf(key).map(shellArgument).join(" ")
+}
+
+const NO_FIELD = "without the field"
+
+/** Returns the values of the rule's fields in the text of a counter, such as "@3:pro1:7" for "pro" and "7". */
+function valuesOf(key: string): readonly string[] {
+  // A leading "@" or "#" of a single value is doubled.
+  if (!/^@\d/.test(key)) return [key.replace(/^(@@|##)/, key.charAt(0))]
+  const values: string[] = []
+  for (let at = 1; at < key.length; ) {
+    const start = key.indexOf(":", at) + 1
+    const end = start + Number(key.slice(at, start - 1))
+    // The service may be another program.
+    if (!(end > at)) return [key]
+    values.push(key.slice(start, end))
+    at = end
+  }
+  return values
+}
+
+function shellArgument(value: string): string {
+  return /^[\p{L}\p{N}_.:/+@][\p{L}\p{N}_.:/+@-]*$/u.test(value)
+    ? value
+    : `'${value.replaceAll("'", "'\\''")}'`
 }
 
 /** Returns a bar for each ten seconds. Only a bar without refusals has the least height. */
