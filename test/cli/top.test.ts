@@ -108,6 +108,10 @@ describe("sluice clients top", () => {
     expect(out).toMatch(/█▁▁▁ /)
   })
 
+  it("fills a terminal that does not know its size with whole lines", async () => {
+    expect((await top([], { columns: 0 })).out).toBe((await top([])).out)
+  })
+
   it("shows clients as the other commands take them, and clients without the field in words", async () => {
     const users = ["#1", "a  b", "it's", "@7", "@alice"]
     const asked = [{}, { user: "x".repeat(200) }, ...users.map((user) => ({ user, plan: "pro x" }))]
@@ -185,7 +189,7 @@ describe("sluice clients top", () => {
 
 describe("sluice clients top --watch", () => {
   /** Watches until the returned function is called, which presses Ctrl+C. */
-  function watch(url: string, isTTY: boolean) {
+  function watch(url: string, isTTY: boolean, size: object = { columns: 80, rows: 10 }) {
     let out = ""
     const listeners: (() => void)[] = []
     const write = (text: string) => {
@@ -193,20 +197,22 @@ describe("sluice clients top --watch", () => {
     }
     const code = run(["clients", "top", "--watch", "--service", "shop", "--url", url], {
       ...{ stdin: (async function* () {})(), env, stderr: { write } },
-      stdout: { isTTY, columns: 80, rows: 10, write },
+      stdout: { isTTY, ...size, write },
       once: (_event, listener) => listeners.push(listener),
     })
     const end = (): Promise<number> => {
       for (const listener of listeners) listener()
       return code
     }
-    return { output: () => out, end }
+    return { output: () => out, code, end }
   }
 
   it("draws over the list until Ctrl+C, and says since when it is stale", async () => {
     const other = await start()
     const { output, end } = watch(other.http, true)
     await until("the list is drawn", () => output().includes("ada"))
+    // A line is cleared before its text, because a full line would lose its last column afterwards.
+    expect(output()).toMatch(/^\S\[H\S\[K/)
     // A frame has fewer lines than the terminal, so that it does not scroll.
     expect(output().match(/\n/g)).toHaveLength(9)
     await other.stop()
@@ -215,6 +221,18 @@ describe("sluice clients top --watch", () => {
     expect(stale).toMatch(/^\S*stale since \d\d:\d\d:\d\d: The decision service at [^\n]*…/)
     expect(stale).toContain("ada")
     expect(await end()).toBe(0)
+  })
+
+  it("draws the whole list on a terminal that does not know its size", async () => {
+    const { output, end } = watch(started.http, true, { columns: 0, rows: 0 })
+    await until("the list is drawn", () => output().includes("per-user"))
+    expect(output()).toContain("漢字漢字漢字漢字漢字漢字")
+    expect(await end()).toBe(0)
+  })
+
+  it("leaves the terminal as it is if the first call fails", async () => {
+    const { output, code } = watch("http://127.0.0.1:1", true)
+    expect([await code, output()]).toEqual([3, expect.stringMatching(/^error: .* did not respond/)])
   })
 
   it("ends the program with 0 on SIGINT", async () => {

@@ -23,7 +23,7 @@ export async function top(options: TopOptions, io: Io): Promise<CommandOutcome> 
   return {
     exitCode: EXIT.ok,
     json: { ok: true, service, ...answer },
-    text: topLines(service, answer, io.stdout.columns ?? Number.POSITIVE_INFINITY),
+    text: topLines(service, answer, sizeOf(io.stdout).columns),
   }
 }
 
@@ -36,7 +36,6 @@ export async function watchTop(options: TopOptions, io: Io): Promise<CommandOutc
   const { signal } = ending
   io.once?.("SIGINT", () => ending.abort())
   let drawn: TopAnswer | undefined
-  if (io.stdout.isTTY === true) io.stdout.write("\u001b[2J")
   try {
     for (;;) {
       let problem: string | undefined
@@ -68,12 +67,19 @@ function staleLine({ atMs }: TopAnswer, { message }: Error): string {
   return `stale since ${new Date(Number(atMs)).toTimeString().slice(0, 8)}: ${message}`
 }
 
+/** Returns the size of the terminal. A terminal that does not know its size, such as of `docker exec -t`, has size 0. */
+function sizeOf({ columns, rows }: Io["stdout"]): { readonly columns: number; readonly rows: number } {
+  return { columns: columns || Number.POSITIVE_INFINITY, rows: rows || Number.POSITIVE_INFINITY }
+}
+
 /** Draws over the last list on a terminal, and otherwise writes another one. */
 function draw(service: string, answer: TopAnswer, problem: string | undefined, { stdout, env }: Io): void {
-  const { isTTY = false, columns = Number.POSITIVE_INFINITY, rows = Number.POSITIVE_INFINITY } = stdout
+  const { isTTY = false } = stdout
+  const { columns, rows } = sizeOf(stdout)
   const warning = problem === undefined ? [] : [tinted("bad", cut(printable(problem), columns))]
   const lines = [...warning, ...topLines(service, answer, columns)]
   const texts = lines.slice(0, rows - 1).map((line) => formatLine(line, hasColour(stdout, env)))
-  if (isTTY) stdout.write(`\u001b[H${texts.map((text) => `${text}\u001b[K\n`).join("")}\u001b[J`)
+  // Clear each line before its text. Afterwards, a terminal would clear the last column of a line that fills it.
+  if (isTTY) stdout.write(`\u001b[H${texts.map((text) => `\u001b[K${text}\n`).join("")}\u001b[J`)
   else stdout.write(`${texts.join("\n")}\n\n`)
 }
