@@ -79,6 +79,16 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     expect(await names({ limit: 256 })).toEqual([2, 21, 21])
     expect(await names({ limit: 1 })).toEqual([1, 1, 1])
     expect(await names({ rule: "trial" })).toEqual([1, 0, 0])
+    const busiest = async (request: object) => (await list(request)).value.busiest as List
+    expect(new Set((await busiest({ limit: 256 })).map(({ rule }) => rule))).toEqual(
+      new Set(["per-user", "trial"]),
+    )
+    expect((await busiest({ rule: "trial" }))[0]).toMatchObject({
+      rule: "trial",
+      key: expect.stringMatching(/^user\d+$/),
+      requests: expect.toSatisfy((requests: number) => requests >= 16 && requests % 16 === 0),
+    })
+    expect(await busiest({ limit: 1 })).toHaveLength(1)
     expect(await list({ limit: 257 })).toMatchObject({
       code: 3,
       message: expect.stringContaining("limit: is 257; at most 256"),

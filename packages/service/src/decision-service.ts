@@ -84,7 +84,8 @@ export interface DecisionServiceParts extends DoorListeners {
   onLimiter(limiter: Limiter<AskedRequest>, service: string): void
   /**
    * Whether to record what each service decides, for the calls `ListClients` and `Overview`. Default false. A decision
-   * then takes about 0.05 µs longer, and a service with ten rules needs about 0.2 MB of memory.
+   * then takes about 0.05 µs longer, and a refusal up to 0.6 µs. A service with ten rules needs about 0.1 MB of memory,
+   * and up to 1 MB while its rules refuse many clients.
    */
   readonly activity?: boolean | undefined
   /** Called for every request to a service without rules. */

@@ -61,11 +61,13 @@ export function activityCalls(parts: ActivityParts): Pick<Handlers<typeof RateLi
     overview(request, { token = "" }) {
       const limit = limitOf(request)
       if (!guards.isRecording) throw notRecording()
-      const all = [...guards.all()].flatMap(({ activity }) => activity?.sums() ?? [])
-      const allowed = all.filter(({ service }) => tokens.isEmpty || tokens.allows(token, service))
+      const allowed = [...guards.all()].filter(
+        ({ service }) => tokens.isEmpty || tokens.allows(token, service),
+      )
+      const sums = allowed.flatMap(({ activity }) => activity?.sums() ?? [])
       return create(OverviewResponseSchema, {
         atMs: BigInt(Date.now()),
-        services: mostFirst(allowed, ({ seconds }) => seconds.refused + seconds.shadowed, limit).map(
+        services: mostFirst(sums, ({ seconds }) => seconds.refused + seconds.shadowed, limit).map(
           ({ service, sinceMs, seconds, slots }) => ({
             ...{ service, sinceMs: BigInt(sinceMs), seconds: sumsMessage(seconds), day: sumsMessage(slots) },
           }),
