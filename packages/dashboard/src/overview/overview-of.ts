@@ -1,11 +1,10 @@
 import { DistinctKeys } from "../recorder/distinct.ts"
-import { laterRefusal, MOST_REFUSED } from "../recorder/refused-clients.ts"
+import { laterRefusal, limitedClient, MOST_REFUSED, refusedKey } from "../recorder/refused-clients.ts"
 import { MOST_BUSY } from "../recorder/rule-recorder.ts"
 import {
   type ActivitySnapshot,
   type BusyClient,
   type DecisionOutcome,
-  type LimitedClient,
   OUTCOMES,
   type OutcomeCounts,
   type RuleActivity,
@@ -68,7 +67,7 @@ function ruleOf(rule: string, snapshots: readonly ActivitySnapshot[], nowMs: num
     rule,
     seconds: sumOf(parts, "seconds", 1_000, SECONDS, nowMs),
     slots: sumOf(parts, "slots", SLOT_MS, SLOTS, nowMs),
-    refused: refused.keys.map(({ count, ...client }): LimitedClient => ({ ...client, refusals: count })),
+    refused: refused.keys.map(limitedClient),
     refusedClients: distinct.size,
     busy: busy.keys.map(({ key, count }): BusyClient => ({ key, requests: count })),
   }
@@ -76,7 +75,7 @@ function ruleOf(rule: string, snapshots: readonly ActivitySnapshot[], nowMs: num
 
 function refusedIn({ refused, unlistedRefusals }: RuleActivity) {
   return {
-    keys: refused.map(({ refusals, ...client }) => ({ ...client, count: refusals })),
+    keys: refused.map(refusedKey),
     unlisted: unlistedRefusals,
   }
 }

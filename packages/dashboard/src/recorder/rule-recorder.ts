@@ -10,7 +10,7 @@ import {
   type RecorderSums,
   SHADOWED,
 } from "./outcome-counter.ts"
-import { laterRefusal, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
+import { laterRefusal, limitedClient, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
 import type { RuleActivity } from "./snapshot.ts"
 import { mergeTop, SpaceSaving } from "./top-keys.ts"
 
@@ -71,7 +71,7 @@ export class RuleRecorder {
     return {
       rule: this.rule,
       ...this.#outcomes.read(Math.floor(nowMs / 1_000)),
-      refused: top.keys.map(({ count, ...client }) => ({ ...client, refusals: count })),
+      refused: top.keys.map(limitedClient),
       unlistedRefusals: top.unlisted,
       busy: busiest.keys
         .map(({ key, count, error }) => ({ key, requests: (count - error) * SAMPLED }))

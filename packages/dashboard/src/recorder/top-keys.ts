@@ -94,11 +94,11 @@ export function mergeTop<Key extends TopKey>(
     for (const entry of keys) {
       const known = all.get(entry.key)
       const before = known ?? { count: unlistedInAll, error: unlistedInAll }
-      const sum = {
+      all.set(entry.key, {
+        ...(known === undefined ? entry : pick(known, entry)),
         count: before.count + entry.count - unlisted,
         error: before.error + entry.error - unlisted,
-      }
-      all.set(entry.key, { ...(known === undefined ? entry : pick(known, entry)), ...sum })
+      })
     }
   }
   const keys = [...all.values()].sort((one, other) => other.count - one.count)
