@@ -118,7 +118,9 @@ export interface Call {
 /** Sends a request, without following redirects, and resolves when the response has begun. */
 function begin(port: number, path: string, { method = "GET", headers = {}, body }: Call = {}) {
   return new Promise<IncomingMessage>((resolve, reject) => {
-    const call = request({ port, host: "127.0.0.1", path, method, headers, agent: false }, resolve)
+    const target = { port, host: "127.0.0.1", path, method, agent: false }
+    // As browsers do.
+    const call = request({ ...target, headers: { connection: "keep-alive", ...headers } }, resolve)
     call.on("error", reject)
     call.end(body)
   })

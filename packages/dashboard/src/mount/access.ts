@@ -40,16 +40,18 @@ const OF_PROXIES = /^(forwarded|x-forwarded-.*|x-real-ip|via)$/
 
 /**
  * True if a browser on this machine has sent the request. The peer's address alone is not enough. A proxy on this
- * machine has a loopback address, too, and adds headers or, like nginx by default, uses HTTP/1.0. A page of another
- * origin may have let its own name point to the loopback address (DNS rebinding), but the Host header contains that name.
+ * machine has a loopback address, too. It adds headers, or it does not forward the header Connection, which browsers
+ * send: nginx by default uses HTTP/1.0 with "close", and since 1.29.7 HTTP/1.1 without this header. HTTP/2 has no such
+ * header. A page of another origin may have let its own name point to the loopback address (DNS rebinding), but the Host
+ * header contains that name.
  */
 function isLocal({ address = "", headers, httpVersion }: Visit): boolean {
-  const { host = headers[":authority"] } = headers
+  const { host = headers[":authority"], connection = "" } = headers
   return (
     LOOPBACK_ADDRESS.test(address) &&
     typeof host === "string" &&
     LOOPBACK_HOST.test(host) &&
-    httpVersion !== "1.0" &&
+    (httpVersion === "2.0" || (httpVersion === "1.1" && /^keep-alive$/i.test(connection))) &&
     !Object.keys(headers).some((name) => OF_PROXIES.test(name))
   )
 }
