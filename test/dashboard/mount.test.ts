@@ -301,6 +301,20 @@ describe("without authorize, the dashboard", () => {
   })
 })
 
+it("the dashboard does not respond to pages of other origins, although middleware may allow all origins", async () => {
+  const { get } = await inNode()
+  const status = async (site: string, mode: string) =>
+    (await get("/overview.json", { headers: { "sec-fetch-site": site, "sec-fetch-mode": mode } })).status
+  for (const site of ["cross-site", "same-site"]) {
+    expect(await status(site, "cors")).toBe(403)
+    expect(await status(site, "no-cors")).toBe(403)
+    // A link.
+    expect(await status(site, "navigate")).toBe(200)
+  }
+  expect(await status("same-origin", "cors")).toBe(200)
+  expect(await status("none", "navigate")).toBe(200)
+})
+
 describe("authorize", () => {
   it("receives the request of the framework", async () => {
     const seen: unknown[] = []

@@ -28,7 +28,7 @@ export class Site {
 
   /** Returns the response to a visit. `isAllowed` decides whether the visitor may see the page. */
   async answer(visit: Visit, isAllowed: () => Promise<boolean>): Promise<Answer> {
-    if (!(await isAllowed())) return text(403, "Forbidden")
+    if (isOfOtherSite(visit) || !(await isAllowed())) return text(403, "Forbidden")
     const { path, method, mountName } = visit
     const isSearch = path === "/find"
     const file = pageFiles().get(path)
@@ -75,6 +75,15 @@ export class Site {
     if (viewer === undefined) return text(503, "Too many viewers", { "retry-after": "30" })
     return { ...answer(200, headers), viewer }
   }
+}
+
+/**
+ * True if a page of another origin sends the request, except by a link. Such a page must not read the data with the
+ * visitor's cookies or address, even if a middleware of the app allows all origins (CORS). Browsers set both headers.
+ */
+function isOfOtherSite({ headers }: Visit): boolean {
+  const { "sec-fetch-site": site = "none", "sec-fetch-mode": mode } = headers
+  return site !== "same-origin" && site !== "none" && mode !== "navigate"
 }
 
 type PageFileOf = NonNullable<ReturnType<ReturnType<typeof pageFiles>["get"]>>
