@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Writable } from "node:stream"
 import type { Site } from "./site.ts"
 import { type Answer, locate, readJson, type Visit } from "./visit.ts"
 
@@ -141,8 +142,12 @@ export class Servers {
 /** The place of a request outside of the mount, which does not exist. */
 const OUTSIDE: MountPlace = { path: "/..", mountName: "" }
 
-function send({ status, headers, body, viewer }: Answer, method: string, response: ServerResponse): void {
-  if (response.headersSent || response.destroyed) viewer?.leave()
+/** In HTTP/2, a response does not have all members of a stream, but contains the stream. */
+type DashboardResponse = ServerResponse & { readonly stream?: Writable }
+
+function send({ status, headers, body, viewer }: Answer, method: string, response: DashboardResponse): void {
+  const { stream = response } = response
+  if (response.headersSent || stream.destroyed) viewer?.leave()
   else if (viewer === undefined) {
     response.writeHead(status, status === 304 ? headers : { ...headers, "content-length": body.length })
     response.end(method === "HEAD" ? undefined : body)
@@ -150,7 +155,7 @@ function send({ status, headers, body, viewer }: Answer, method: string, respons
     response.writeHead(status, headers)
     response.once("close", viewer.leave)
     viewer.open({
-      isFull: () => response.writableNeedDrain,
+      isFull: () => stream.writableNeedDrain,
       send: (event) => void response.write(event),
       // A viewer that does not read would never receive the end.
       end: () => void (response.writableNeedDrain ? response.destroy() : response.end()),
