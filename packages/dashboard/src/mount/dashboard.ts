@@ -21,8 +21,8 @@ import { Viewers } from "./viewers.ts"
 export interface DashboardOptions<Request = IncomingMessage> {
   /**
    * Whether a visitor may see the page. Receives the framework's own request: `req`, Koa's `ctx`, Fastify's `request`,
-   * or the `Request` of a fetch server. Called for every request, and every minute for an open page. If it fails, the
-   * request is refused with 403. Default: only a browser on this machine may see the page, without a proxy in between.
+   * or the `Request` of a fetch server. Called for every request, and an open page sends one every minute. If it
+   * fails, the request is refused with 403. Default: only a browser on this machine may see the page, without a proxy in between.
    */
   readonly authorize?: ((request: Request) => boolean | Promise<boolean>) | undefined
   /**

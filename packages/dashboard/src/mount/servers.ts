@@ -158,7 +158,7 @@ function send({ status, headers, body, viewer }: Answer, method: string, respons
       isFull: () => stream.writableNeedDrain,
       send: (event) => void response.write(event),
       // A viewer that does not read would never receive the end.
-      end: () => void (response.writableNeedDrain ? response.destroy() : response.end()),
+      end: (event) => void (stream.writableNeedDrain ? stream.destroy() : response.end(event)),
     })
   }
 }
@@ -169,7 +169,10 @@ function streamTo(viewer: NonNullable<Answer["viewer"]>): ReadableStream<Uint8Ar
       viewer.open({
         isFull: () => (controller.desiredSize ?? 0) <= 0,
         send: (event) => controller.enqueue(event),
-        end: () => controller.close(),
+        end(event) {
+          if (event !== undefined) controller.enqueue(event)
+          controller.close()
+        },
       })
     },
     cancel: () => viewer.leave(),

@@ -41,7 +41,7 @@ export class Site {
     if (file !== undefined) return this.#file(file, visit)
     if (isSearch) return this.#search(visit)
     if (path === "/overview.json") return json(this.#board.json())
-    return this.#events(method, isAllowed)
+    return this.#events(method)
   }
 
   #file({ etag, type, body, gzipped }: PageFileOf, { headers }: Visit): Answer {
@@ -63,7 +63,7 @@ export class Site {
     return text(400, 'The body must be JSON: {"key": "192.0.2.7"}')
   }
 
-  #events(method: string, isAllowed: () => Promise<boolean>): Answer {
+  #events(method: string): Answer {
     // Without "no-transform", middleware that compresses responses would hold updates back.
     const headers = {
       "content-type": "text/event-stream",
@@ -71,8 +71,9 @@ export class Site {
       "x-accel-buffering": "no",
     }
     if (method === "HEAD") return answer(200, headers)
-    const viewer = this.#viewers.enter(isAllowed)
-    if (viewer === undefined) return text(503, "Too many viewers", { "retry-after": "30" })
+    const viewer = this.#viewers.enter()
+    if (viewer === undefined)
+      return text(503, "Too many pages are open, or the server closes", { "retry-after": "30" })
     return { ...answer(200, headers), viewer }
   }
 }

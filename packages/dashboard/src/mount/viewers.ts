@@ -5,17 +5,19 @@ import { after, outsideRequests } from "@sluice/core/kit"
 const MOST_VIEWERS = 50
 /** The interval between two updates. */
 export const UPDATE_MS = 2_000
-/** Number of updates after which a viewer must be authorized again: a minute. */
-const UPDATES_AUTHORIZED = 30
-/** Number of updates in a row that a viewer may miss before it is disconnected: a minute. */
-const MOST_MISSED = 30
+/**
+ * Number of updates after which a response ends: a minute. The browser then connects again, so that the app checks the
+ * session, and `authorize` the visitor. A request from a minute ago may still contain a session that has ended since.
+ */
+const MOST_UPDATES = 30
 
 /** The open response of a viewer. */
 export interface EventStream {
   /** Whether earlier updates still wait to be sent. */
   isFull(): boolean
   send(event: Buffer): void
-  end(): void
+  /** Ends the response, with a last update if there is one. */
+  end(event: Buffer | undefined): void
 }
 
 /** A viewer of the page, whose response receives updates. */
@@ -27,10 +29,8 @@ export interface Viewer {
 }
 
 interface Watching {
-  readonly isAllowed: () => Promise<boolean>
   stream?: EventStream
   updates: number
-  missed: number
 }
 
 /** Sends the same updates to all viewers. No timer runs while nobody watches. */
@@ -39,6 +39,7 @@ export class Viewers {
   readonly #event: () => Buffer
   readonly #watching = new Set<Watching>()
   #cancel: (() => void) | undefined
+  #isClosed = false
 
   /** `event` returns the current update. */
   constructor(clock: Clock, event: () => Buffer) {
@@ -46,10 +47,10 @@ export class Viewers {
     this.#event = event
   }
 
-  /** Admits a viewer, who is asked for permission again every minute. Returns undefined if there are too many. */
-  enter(isAllowed: () => Promise<boolean>): Viewer | undefined {
-    if (this.#watching.size >= MOST_VIEWERS) return undefined
-    const watching: Watching = { isAllowed, updates: 0, missed: 0 }
+  /** Admits a viewer for a minute. Returns undefined if there are too many, or after `close`. */
+  enter(): Viewer | undefined {
+    if (this.#isClosed || this.#watching.size >= MOST_VIEWERS) return undefined
+    const watching: Watching = { updates: 0 }
     this.#watching.add(watching)
     return {
       open: (stream) => {
@@ -61,8 +62,9 @@ export class Viewers {
     }
   }
 
-  /** Ends the responses of all viewers. */
+  /** Ends the responses of all viewers. Browsers would connect again while the server closes, so admits no others. */
   close(): void {
+    this.#isClosed = true
     for (const watching of this.#watching) this.#end(watching)
   }
 
@@ -78,21 +80,15 @@ export class Viewers {
   #update(watching: Watching, event: Buffer): void {
     const { stream } = watching
     if (stream === undefined) return
-    watching.missed = stream.isFull() ? watching.missed + 1 : 0
     watching.updates++
-    if (watching.missed > MOST_MISSED) this.#end(watching)
+    if (watching.updates === MOST_UPDATES) this.#end(watching, event)
     // A slow viewer misses this update. Otherwise updates would pile up in memory.
-    else if (watching.missed === 0) stream.send(event)
-    if (watching.updates % UPDATES_AUTHORIZED === 0) void this.#askAgain(watching)
+    else if (!stream.isFull()) stream.send(event)
   }
 
-  async #askAgain(watching: Watching): Promise<void> {
-    if (!(await watching.isAllowed())) this.#end(watching)
-  }
-
-  #end(watching: Watching): void {
+  #end(watching: Watching, event?: Buffer): void {
     this.#remove(watching)
-    watching.stream?.end()
+    watching.stream?.end(event)
   }
 
   #remove(watching: Watching): void {
