@@ -74,6 +74,9 @@ describe("the overview of all processes", () => {
     const wrong: readonly unknown[] = [
       ...[null, 7, "text", [], {}],
       { ...good, service: 7 },
+      // The page could not show them.
+      { ...good, rules: [{ ...rule, rule: "\ud800" }] },
+      { ...good, rules: [{ ...rule, refused: [{ ...client0, untilMs: 8.64e15 }] }] },
       { ...good, atMs: 1e300 },
       { ...good, status: null },
       { ...good, status: { ...good?.status, leases: { held: "many" } } },

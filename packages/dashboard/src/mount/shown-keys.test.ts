@@ -33,6 +33,10 @@ describe("the key of a client", () => {
     expect(plainKey(key)).toBe(expected.join(", "))
   })
 
+  it("is its only value if the lengths in it are wrong, because another program may have written it", () => {
+    for (const key of ["@1:a4x", "@1:a-3:", "@1:ax"]) expect(valuesOf(key)).toEqual([key])
+  })
+
   it("is hashed with a secret of the process, always to the same text", () => {
     const [show, other] = [hashedKeys(), hashedKeys()]
     expect(show("ada")).toMatch(/^hash:[0-9a-f]{8}$/)

@@ -25,6 +25,9 @@ export function plainKey(key: string): string {
   return valuesOf(key).join(", ")
 }
 
+/** The length of a value, before the value itself. */
+const LENGTH = /(\d+):/y
+
 /** Returns the values of the rule's fields that a counter's text contains. */
 export function valuesOf(key: string): readonly string[] {
   if (key === "") return []
@@ -34,10 +37,13 @@ export function valuesOf(key: string): readonly string[] {
   if (!/^@\d+:/.test(key)) return [key]
   const values: string[] = []
   for (let at = 1; at < key.length; ) {
-    const colon = key.indexOf(":", at)
-    const length = Number(key.slice(at, colon))
-    values.push(key.slice(colon + 1, colon + 1 + length))
-    at = colon + 1 + length
+    LENGTH.lastIndex = at
+    const [prefix, length] = LENGTH.exec(key) ?? []
+    // A key on a shared board may be of another program.
+    if (prefix === undefined) return [key]
+    const from = at + prefix.length
+    at = from + Number(length)
+    values.push(key.slice(from, at))
   }
   return values
 }

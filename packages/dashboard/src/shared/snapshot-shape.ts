@@ -3,8 +3,8 @@ import { OUTCOMES, SECONDS, SLOTS } from "../recorder/snapshot.ts"
 /** Returns whether a value that another program may have written has the expected shape. */
 type SnapshotCheck = (value: unknown) => boolean
 
-/** The latest time that `Date` can express. Larger numbers, such as 1e999 in JSON, are never meant. */
-const LARGEST = 8.64e15
+/** Shortly before the latest time that `Date` can express. Larger numbers, such as 1e999 in JSON, are never meant. */
+const LARGEST = 8.63e15
 /** Counts are 32-bit integers, so that a few wrong ones do not hide the true sums of all processes. */
 const MOST = 2 ** 32
 const LONGEST_TEXT = 10_000
@@ -13,6 +13,8 @@ const number: SnapshotCheck = (value) => typeof value === "number" && value >= 0
 const numberOrNull: SnapshotCheck = (value) => value === null || number(value)
 const count: SnapshotCheck = (value) => number(value) && Number.isInteger(value) && (value as number) < MOST
 const text: SnapshotCheck = (value) => typeof value === "string" && value.length <= LONGEST_TEXT
+/** A lone surrogate cannot be part of a URL, but the page has one for each rule. */
+const name: SnapshotCheck = (value) => text(value) && !/\p{Cs}/u.test(value as string)
 const boolean: SnapshotCheck = (value) => typeof value === "boolean"
 
 const optional = (shape: SnapshotCheck): SnapshotCheck => {
@@ -43,7 +45,7 @@ const refused = object({
   ...{ lastMs: number, untilMs: numberOrNull },
 })
 const rule = object({
-  ...{ rule: text, seconds: counts(SECONDS), slots: counts(SLOTS), registers: optional(text) },
+  ...{ rule: name, seconds: counts(SECONDS), slots: counts(SLOTS), registers: optional(text) },
   ...{ refused: list(refused, 256), unlistedRefusals: count },
   busy: list(object({ key: text, requests: count }), 32),
 })
@@ -63,7 +65,7 @@ const rulesStatus = object({
 
 /** Returns whether a value has the shape of an ActivitySnapshot, within the bounds of its lists and numbers. */
 export const isSnapshot: SnapshotCheck = object({
-  ...each(text, ["instance", "service"]),
+  ...{ instance: text, service: name },
   ...each(number, ["sinceMs", "atMs"]),
   ...{ rules: list(rule, 201), refusals: list(refusal, 200), status, rulesStatus },
 })
