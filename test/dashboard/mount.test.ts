@@ -517,6 +517,12 @@ describe("keys of clients", () => {
     expect(body).toContain('"key":"2001:db8:1:2::/64"')
   })
 
+  it("are not hashed if the key is that of all clients together", async () => {
+    const { body } = await ask({})
+    const { rules } = JSON.parse(body).services[0]
+    expect(rules[2].refused[0].key).toBe("")
+  })
+
   it("are found by any spelling of an address and by each value of several fields", async () => {
     const { find } = await ask({})
     expect((await find("2001:0db8:0001:0002::9")).map(({ rule }) => rule)).toEqual(["one", "two"])

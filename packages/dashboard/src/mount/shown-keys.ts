@@ -3,6 +3,8 @@ import { createHmac, randomBytes } from "node:crypto"
 /** Returns the form in which the page shows the key of a client. */
 export type ShowKey = (key: string) => string
 
+/** The counters of all clients, and of all without the rule's field. They identify no client. */
+const SHARED: ReadonlySet<string> = new Set(["", "@shared"])
 /** Most hashes that are kept, because the same keys are shown every two seconds. */
 const MOST_KEPT = 10_000
 
@@ -11,6 +13,7 @@ export function hashedKeys(): ShowKey {
   const secret = randomBytes(32)
   const kept = new Map<string, string>()
   return (key) => {
+    if (SHARED.has(key)) return key
     const known = kept.get(key)
     if (known !== undefined) return known
     if (kept.size >= MOST_KEPT) kept.clear()

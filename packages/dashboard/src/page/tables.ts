@@ -41,9 +41,15 @@ export function markKeys(keys: readonly string[]): void {
   foundKeys = new Set(keys)
 }
 
+/** The counters that many clients share. */
+const SHARED: Readonly<Record<string, string>> = {
+  "": "all clients together",
+  "@shared": "all clients without the field",
+}
+
 /** Returns the key of a client, with a mark if the search has found it. */
 export function keyCell(key: string): PageContent {
-  const shown = key === "" ? "all clients together" : name(key)
+  const shown = Object.hasOwn(SHARED, key) ? SHARED[key] : name(key)
   return foundKeys.has(key)
     ? h("mark", {}, h("bdi", { class: "key" }, shown), " ← found")
     : h("bdi", { class: "key" }, shown)
