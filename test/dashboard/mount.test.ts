@@ -512,6 +512,15 @@ describe("keys of clients", () => {
     expect(keys(one.body).filter((key) => keys(other.body).includes(key))).toEqual([])
   })
 
+  it("have the same hashes in all processes with the same secret", async () => {
+    const hashSecret = "a secret of all processes"
+    const [one, other] = [await ask({ hashSecret }), await ask({ hashSecret })]
+    const listed = ({ body }: { readonly body: string }) =>
+      JSON.parse(body).services[0].rules[0].refused[0].key
+    expect(listed(one)).toMatch(/^hash:/)
+    expect(listed(one)).toBe(listed(other))
+  })
+
   it("are shown as their values with keys: shown", async () => {
     const { body } = await ask({ keys: "shown" })
     expect(body).toContain('"key":"2001:db8:1:2::/64"')
@@ -592,6 +601,7 @@ describe("dashboard()", () => {
     [{ authorise: () => true }, /authorise: is not an option of dashboard\(\); did you mean "authorize"/],
     [{ authorize: true }, /authorize: true is not a function/],
     [{ keys: "plain" }, /keys: "plain" is not a way to show keys.*"hashed" or "shown"/],
+    [{ hashSecret: "short" }, /hashSecret: is not a secret.*at least 16 characters/],
     [{ path: "/limits/" }, /path: "\/limits\/" is not a path/],
     [{ path: "limits" }, /path: "limits" is not a path/],
     [{ logger: console.log }, /logger/],

@@ -26,10 +26,15 @@ export interface DashboardOptions<Request = IncomingMessage> {
    */
   readonly authorize?: ((request: Request) => boolean | Promise<boolean>) | undefined
   /**
-   * How the page shows keys of clients, such as addresses. "hashed" shows "hash:3f9a12c0", whose secret is new in each
-   * process. A search for an address or user finds its hash. Default: "hashed".
+   * How the page shows keys of clients, such as addresses. "hashed" shows "hash:3f9a12c0". A search for an address or
+   * user finds its hash. Default: "hashed".
    */
   readonly keys?: "hashed" | "shown" | undefined
+  /**
+   * The secret of the hashes, at least 16 characters. Set the same in all processes behind a load balancer, because the
+   * requests of one page may reach several of them. Default: a random secret of this process.
+   */
+  readonly hashSecret?: string | undefined
   /**
    * The path of the page, such as "/limits", if the server leaves it in the URL: Koa without koa-mount, fetch servers
    * and `node:http`. Express and Fastify do not need it. Default: the place where the framework mounts the dashboard.
@@ -67,6 +72,11 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   keys: mustBe("a way to show keys", '"hashed" or "shown"', (value) =>
     ["hashed", "shown"].includes(value as string),
   ),
+  // The message does not contain the value, because somebody may read the log.
+  hashSecret: (value) =>
+    typeof value === "string" && value.length >= 16
+      ? undefined
+      : { message: "is not a secret", accepted: "a random string of at least 16 characters" },
   path: mustBe("a path", 'a string such as "/limits", without a slash at its end', isPath),
   shared: boardOption,
   logger: loggerOption,
@@ -97,9 +107,9 @@ export function dashboard<Request = IncomingMessage>(
   options: DashboardOptions<Request> = {},
 ): Dashboard {
   requireOptions("dashboard()", options, CHECKS)
-  const { authorize, keys = "hashed", path, shared, logger, clock = SYSTEM_CLOCK } = options
+  const { authorize, keys = "hashed", hashSecret, path, shared, logger, clock = SYSTEM_CLOCK } = options
   const activity = recordActivity(limiters, { shared, clock: options.clock })
-  const showKey = keys === "hashed" ? hashedKeys() : plainKey
+  const showKey = keys === "hashed" ? hashedKeys(hashSecret) : plainKey
   const board = new Board(activity, shared !== undefined, showKey, clock)
   const viewers = new Viewers(clock, () => board.event())
   const isAllowed = accessBy(

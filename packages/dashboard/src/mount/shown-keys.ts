@@ -8,9 +8,8 @@ const SHARED: ReadonlySet<string> = new Set(["", "@shared"])
 /** Most hashes that are kept, because the same keys are shown every two seconds. */
 const MOST_KEPT = 10_000
 
-/** Returns a function that hashes keys with a random secret of this process, such as "hash:3f9a12c0". */
-export function hashedKeys(): ShowKey {
-  const secret = randomBytes(32)
+/** Returns a function that hashes keys, such as "hash:3f9a12c0", by default with a random secret of this process. */
+export function hashedKeys(secret: string | Buffer = randomBytes(32)): ShowKey {
   const kept = new Map<string, string>()
   return (key) => {
     if (SHARED.has(key)) return key
