@@ -261,12 +261,19 @@ describe("a page without updates", () => {
     let isAllowed = true
     const { url, clock } = await serve({ authorize: () => isAllowed })
     const { page } = await open(url)
+    await page.clock.install()
+    await page.reload()
+    await page.waitForSelector("#view h2")
     isAllowed = false
     for (let updates = 0; updates < 30; updates++) {
       clock.advance(2_000)
       await nextFrame(page)
     }
     await page.waitForSelector("[role=alert] >> text=You may no longer see this page")
+    await page.clock.runFor(4_000)
+    expect(await texts(page, "[role=alert] p")).toEqual([
+      "⚠ Stale since 00:01:00. You may no longer see this page.",
+    ])
   })
 
   it("is not connected while nobody sees it", async () => {

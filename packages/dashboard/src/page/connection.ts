@@ -2,8 +2,9 @@ import type { ActivityOverview } from "../overview/overview.ts"
 
 /** Time without an update after which the page is stale. Updates come every two seconds. */
 const STALE_MS = 5_000
-/** Time after which the page connects again, if the server has refused it. */
-const AGAIN_MS = 5_000
+/** Time after which the page connects again, if the server has refused it. Short enough for a page without events. */
+const AGAIN_MS = 3_000
+const NO_UPDATE = "No update arrives. Connecting again …"
 
 /** What a connection reports. */
 export interface ConnectionListener {
@@ -17,9 +18,12 @@ export function connect({ onUpdate, onState }: ConnectionListener): void {
   let source: EventSource | undefined
   let updatedMs = Date.now()
   let again: number | undefined
+  /** Why the page is stale, once it is. */
+  let reason = NO_UPDATE
 
   const receive = (overview: ActivityOverview): void => {
     updatedMs = Date.now()
+    reason = NO_UPDATE
     onUpdate(overview)
     onState(undefined)
   }
@@ -39,21 +43,21 @@ export function connect({ onUpdate, onState }: ConnectionListener): void {
     again = setTimeout(open, AGAIN_MS)
     try {
       const response = await fetch("overview.json")
-      if (response.ok) receive(await response.json())
-      else
-        onState(
-          response.status === 403
-            ? "You may no longer see this page."
-            : `The server responds with ${response.status}.`,
-        )
+      if (response.ok) {
+        receive(await response.json())
+        return
+      }
+      const { status } = response
+      reason = status === 403 ? "You may no longer see this page." : `The server responds with ${status}.`
+      onState(reason)
     } catch {
       // The server is gone. The next attempt may succeed.
+      reason = NO_UPDATE
     }
   }
   document.addEventListener("visibilitychange", open)
   setInterval(() => {
-    if (!document.hidden && Date.now() - updatedMs > STALE_MS)
-      onState("No update arrives. Connecting again …")
+    if (!document.hidden && Date.now() - updatedMs > STALE_MS) onState(reason)
   }, 1_000)
   open()
 }
