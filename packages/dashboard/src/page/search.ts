@@ -3,15 +3,18 @@ import type { ListedClient } from "./listed-client.ts"
 import { keyCell, markKeys, refusedColumns, table } from "./tables.ts"
 import { count, name, named } from "./text.ts"
 
-/** Lets a reader search for a client. Calls back when the marks of found clients have changed. */
-export function enableSearch(onFound: () => void): void {
+/**
+ * Lets a reader search for a client. Calls back when the marks of found clients have changed. `now` returns the server's
+ * time in epoch milliseconds, because the clock of the reader's machine may be wrong.
+ */
+export function enableSearch(onFound: () => void, now: () => number): void {
   const form = document.getElementById("search")
   const input = document.getElementById("key") as HTMLInputElement
   const target = document.getElementById("found") as HTMLElement
   form?.addEventListener("submit", async (event) => {
     event.preventDefault()
     const key = input.value.trim()
-    const content = key === "" ? undefined : await search(key)
+    const content = key === "" ? undefined : await search(key, now())
     if (content === undefined) markKeys([])
     render(target, content)
     onFound()
@@ -25,7 +28,7 @@ export function enableSearch(onFound: () => void): void {
   })
 }
 
-async function search(key: string): Promise<PageContent> {
+async function search(key: string, atMs: number): Promise<PageContent> {
   const heading = (...content: PageContent[]): PageContent => h("h2", { tabindex: "-1" }, ...content)
   try {
     const response = await fetch("find", {
@@ -57,7 +60,7 @@ async function search(key: string): Promise<PageContent> {
           ["Client", (client) => keyCell(client.key)],
           ["Rule", ({ rule }) => named(rule)],
           ["#Requests", ({ requests }) => (requests === undefined ? "few" : `≈ ${count(requests)}`)],
-          ...refusedColumns<ListedClient>(Date.now(), ({ refused }) => refused),
+          ...refusedColumns<ListedClient>(atMs, ({ refused }) => refused),
         ],
         "",
       ),
