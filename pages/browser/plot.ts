@@ -70,9 +70,21 @@ export function draw(
   const plot = new uPlot({ legend: { show: false }, ...options, ...size() }, data, content)
   plot.ctx.canvas.setAttribute("role", "img")
   plot.ctx.canvas.setAttribute("aria-label", label)
-  new ResizeObserver(() => plot.setSize(size())).observe(target)
+  const removed = new AbortController()
+  const { signal } = removed
+  const observer = new ResizeObserver(() => {
+    if (target.isConnected) {
+      plot.setSize(size())
+      return
+    }
+    // Otherwise the other plots and the listeners would keep a plot in memory that has left the page.
+    observer.disconnect()
+    removed.abort()
+    plot.destroy()
+  })
+  observer.observe(target)
   for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-    matchMedia(query).addEventListener("change", () => plot.redraw(false, true))
+    matchMedia(query).addEventListener("change", () => plot.redraw(false, true), { signal })
   }
   return plot
 }

@@ -233,6 +233,34 @@ describe("an update", () => {
   })
 })
 
+describe("a plot", () => {
+  it("leaves the memory when it leaves the page", async () => {
+    const { url } = await withTraffic()
+    const { page } = await open(url)
+    const devtools = await page.context().newCDPSession(page)
+    const plots = async (): Promise<number> => {
+      const { result } = await devtools.send("Runtime.evaluate", {
+        expression: "HTMLCanvasElement.prototype",
+      })
+      const { objects } = await devtools.send("Runtime.queryObjects", {
+        prototypeObjectId: result.objectId as string,
+      })
+      const { result: found } = await devtools.send("Runtime.callFunctionOn", {
+        ...{ objectId: objects.objectId as string, returnByValue: true },
+        functionDeclaration: 'function () { return this.filter((each) => each.className === "").length }',
+      })
+      return found.value
+    }
+    for (let visits = 0; visits < 5; visits++) {
+      for (const view of ["#rule/shop/per-client", "#now"]) {
+        await page.evaluate(`location.hash = ${JSON.stringify(view)}`)
+        await nextFrame(page)
+      }
+    }
+    await expect.poll(plots).toBeLessThan(4)
+  })
+})
+
 describe("a page without updates", () => {
   it("is marked as stale, and is live again with the next update", async () => {
     const { url, clock } = await withTraffic()
