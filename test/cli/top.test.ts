@@ -142,13 +142,21 @@ describe("sluice clients top", () => {
     expect(out).toContain("\nand more rules, which did not refuse more\n")
   })
 
-  it("shows the least and the most refusals of a client whose exact number is unknown", () => {
+  it.each([
+    ["ada", "ada"],
+    ["@ip:192.0.2.7", "192.0.2.7 without the field"],
+    ["@@ip:192.0.2.7", "@ip:192.0.2.7"],
+    ["@shared", "without the field"],
+    ["", "every client"],
+    ["@3:pro1:7", "pro 7"],
+    ["@7pro", "@7pro"],
+  ])("shows the client of the counter %j as %s, and its refusals as a range if unknown", (key, shown) => {
     const seconds = { admitted: [], refused: [1_200], shadowed: [], overLimit: [] }
-    const client = { key: "ada", refusals: 1_200, error: 84, reason: "quota", lastMs: "0", untilMs: "0" }
+    const client = { key, refusals: 1_200, error: 84, reason: "quota", lastMs: "0", untilMs: "0" }
     const of = { rule: "per-user", shadow: false }
     const rules = [{ ...of, refusedClients: 300, seconds }]
     const lines = topLines("shop", { atMs: "0", sinceMs: "0", rules, refused: [{ ...of, ...client }] }, 200)
-    expect(lines.at(-1)).toMatch(/ada +1,116–1,200 +limit used up +0 s ago +now$/)
+    expect(lines.at(-1)).toBe(`per-user  ${shown.padEnd(6)}  1,116–1,200        limit used up  0 s ago  now`)
   })
 
   it("prints the response of the service as JSON", async () => {
