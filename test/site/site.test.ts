@@ -5,6 +5,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { addressOf, GROUPS } from "../../docs/.vitepress/pages.ts"
 import { startChromium } from "../servers/chromium.ts"
+import { until } from "../servers/until.ts"
 import { type BuiltSite, buildSite } from "./built-site.ts"
 import { SEARCHES } from "./searches.ts"
 
@@ -154,7 +155,12 @@ describe("the search", () => {
   let page: Page
   beforeAll(async () => {
     page = (await open("/")).page
-    await page.keyboard.press("Control+k")
+    // On a busy machine, the page is shown before its script listens to keys. Each search would then wait for 30 s.
+    await until("the search is open", async () => {
+      await page.keyboard.press("Control+k")
+      await page.waitForSelector("#localsearch-input", { timeout: 1_000 })
+      return true
+    })
   })
   afterAll(() => page?.context().close())
 
