@@ -40,6 +40,16 @@ async function write(texts: readonly string[], restMs = 9_000): Promise<void> {
   await server.command("HSET", KEY, ...texts.flatMap((text, i) => [`${endMs} other-${i}`, text]))
 }
 
+/** Returns the overview of all processes. Asks again if a busy machine has missed the deadline. */
+async function overviewOfAll(activity: Activity): Promise<ActivityOverview> {
+  let overview: ActivityOverview | undefined
+  await until("Redis responds within the deadline", async () => {
+    overview = await activity.overviewOfAll()
+    return overview.missing?.startsWith("Only this process") !== true
+  })
+  return overview as ActivityOverview
+}
+
 function refusalsIn({ services }: ActivityOverview): readonly number[] {
   return services.flatMap(({ rules }) => rules.map(({ slots }) => total(slots.refused ?? [])))
 }
@@ -51,7 +61,7 @@ describe("the overview of all processes", () => {
     const shared = { format: 1, isWhole: true, snapshots: other.activity.snapshots() }
     await write([JSON.stringify(shared)])
     await limiter.decide({ remoteAddress: "192.0.2.1" })
-    const overview = await activity.overviewOfAll()
+    const overview = await overviewOfAll(activity)
     expect(overview.services[0]?.instances).toHaveLength(2)
     expect(refusalsIn(overview)).toEqual([5])
     expect(overview.services[0]?.rules[0]?.refused[0]?.refusals).toBe(5)
@@ -110,7 +120,7 @@ describe("the overview of all processes", () => {
       JSON.stringify({ format: 1, isWhole: true, snapshots: [full] }),
     ]
     await write([...texts, ...right])
-    const overview = await activity.overviewOfAll()
+    const overview = await overviewOfAll(activity)
     expect(refusalsIn(overview)).toEqual([6])
     expect(overview.services[0]?.rules[0]?.refusedClients).toBe(1)
     expect(overview.missing).toBe(
