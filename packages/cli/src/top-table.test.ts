@@ -54,7 +54,8 @@ describe("the tables of sluice clients top", () => {
 
   it.each([
     [{ refusals: 1_200, error: 200 }, "1,000–1,200"],
-    [{ reason: "in-flight" }, "in-flight"],
+    [{ reason: "in-flight" }, "too many in flight"],
+    [{ reason: "store-failure" }, "store-failure"],
     [{ reason: "penalty" }, "blocked: penalty"],
     [{ key: "" }, "every client"],
     [{ shadow: true }, "calls (shadow)"],
@@ -67,11 +68,11 @@ describe("the tables of sluice clients top", () => {
     expect(shown({}).at(-1)).toBe("no client was refused in the last 5 to 10 minutes")
   })
 
-  it("name at most eight rules, and count the others", () => {
+  it("name at most eight rules, and say that there are more", () => {
     const rules = Array.from({ length: 11 }, (_, i) => ({ ...RULE, rule: `rule-${i}` }))
     const lines = shown({ rules })
     expect(lines.filter((line) => line.startsWith("rule-"))).toHaveLength(8)
-    expect(lines).toContain("and 3 more rules, which refused less")
+    expect(lines).toContain("and more rules, which did not refuse more")
   })
 
   it("draw the refusals of each ten seconds, also of a shadow rule", () => {
