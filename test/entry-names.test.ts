@@ -16,7 +16,7 @@ const MOST = [
   ["index", 58],
   ["stores", 60],
   ["adapters", 57],
-  ["kit", 28],
+  ["kit", 29],
   ["rules", 44],
   ["replay", 6],
   ["testing", 4],

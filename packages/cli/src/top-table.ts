@@ -1,3 +1,4 @@
+import { partitionValues } from "@sluice/core/kit"
 import { type OutputLine, printable, tinted, widthOf } from "./line.ts"
 
 /** The response of `ListClients`. 64-bit numbers are strings in JSON. */
@@ -96,27 +97,10 @@ function clientText({ key, reason }: TopClient): string {
   if (key === "@shared") return NO_FIELD
   if (key.startsWith("@ip:")) return `${key.slice("@ip:".length)} ${NO_FIELD}`
   // A long value is known by its hash only.
-  if (/^#[^#]/.test(key)) return key
-  return valuesOf(key).map(shellArgument).join(" ")
+  return partitionValues(key)?.map(shellArgument).join(" ") ?? key
 }
 
 const NO_FIELD = "without the field"
-
-/** Returns the values of the rule's fields in the text of a counter, such as "@3:pro1:7" for "pro" and "7". */
-function valuesOf(key: string): readonly string[] {
-  // A leading "@" or "#" of a single value is doubled.
-  if (!/^@\d/.test(key)) return [key.replace(/^(@@|##)/, key.charAt(0))]
-  const values: string[] = []
-  for (let at = 1; at < key.length; ) {
-    const start = key.indexOf(":", at) + 1
-    const end = start + Number(key.slice(at, start - 1))
-    // The service may be another program.
-    if (!(end > at)) return [key]
-    values.push(key.slice(start, end))
-    at = end
-  }
-  return values
-}
 
 function shellArgument(value: string): string {
   return /^[\p{L}\p{N}_.:/+@][\p{L}\p{N}_.:/+@-]*$/u.test(value)

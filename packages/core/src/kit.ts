@@ -23,3 +23,4 @@ export {
 export { show, suggestion } from "./ground/show.ts"
 export { after, beforeDeadline, LONGEST_TIMER_MS, outsideRequests, waitOf } from "./ground/time.ts"
 export { createWarner, type Warner, warnOncePerLogger } from "./ground/warnings.ts"
+export { partitionValues } from "./request/partition.ts"

@@ -1,7 +1,14 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { OnMissing } from "../ground/policy.ts"
-import { compilePartition, LONGEST_PARTITION, type Partition, partitionText, SKIP } from "./partition.ts"
+import {
+  compilePartition,
+  LONGEST_PARTITION,
+  type Partition,
+  partitionText,
+  partitionValues,
+  SKIP,
+} from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
 
 /** Returns a reader that reads a field from the request itself, which is a record of strings. */
@@ -39,6 +46,34 @@ describe("the text of a partition", () => {
     [["é", "ü"], "@1:é1:ü"],
   ])("with the values %j is %j", (values, text) => {
     expect(partitionText(values)).toBe(text)
+  })
+
+  it.each([
+    "@shared",
+    "@ip:192.0.2.7",
+    "#xdci6_VZaNZqi_WGyXPmsd",
+    "@",
+    "#",
+    "@1:a4x",
+    "@1:a-3:",
+    "@1:ax",
+    "@9:a",
+    "@01:a1:b",
+    "@1:a",
+  ])("contains no values if it is %j", (text) => {
+    expect(partitionValues(text)).toBeUndefined()
+  })
+
+  it("contains the values from which it was made, unless it is a hash", () => {
+    const value = fc.oneof(fc.string(), fc.constantFrom("@1:a", "#", "@@", "@shared", "a:1", "😀"))
+    const known = fc.oneof(fc.constant([]), fc.array(value, { minLength: 1, maxLength: 3 }))
+    fc.assert(
+      fc.property(known, (values) => {
+        const text = partitionText(values)
+        fc.pre(!HASHED.test(text) && (values.length !== 1 || values[0] !== ""))
+        expect(partitionValues(text)).toEqual(values)
+      }),
+    )
   })
 
   it("is readable up to 128 characters, and a hash beyond that", () => {

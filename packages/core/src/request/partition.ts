@@ -56,6 +56,31 @@ export function partitionText(values: readonly string[]): string {
   return bounded(text)
 }
 
+/** A length in the text of several values, before the value itself. */
+const LENGTH = /(\d+):/y
+
+/**
+ * Returns the values that the text of a counter contains, in the order of the rule's fields. This is the inverse of
+ * {@link partitionText}. Returns undefined if the text contains no value of a field: a hash, a text that replaces a missing
+ * field ("@shared", "@ip:192.0.2.7"), or a text that no rule produces.
+ */
+export function partitionValues(text: string): readonly string[] | undefined {
+  if (text === "") return []
+  if (/^(@@|##)/.test(text)) return [text.slice(1)]
+  if (!/^[@#]/.test(text)) return [text]
+  const values: string[] = []
+  for (let at = 1; at < text.length; ) {
+    LENGTH.lastIndex = at
+    const [prefix, length] = LENGTH.exec(text) ?? []
+    if (prefix === undefined) return undefined
+    const from = at + prefix.length
+    at = from + Number(length)
+    values.push(text.slice(from, at))
+  }
+  // Another program may have written the text, with lengths that are wrong.
+  return partitionText(values) === text ? values : undefined
+}
+
 /**
  * Returns a function that computes the partition of a request from a rule's fields. `readerOf` returns the reader of a
  * field. It is also called for "ip" if the address replaces a missing field.

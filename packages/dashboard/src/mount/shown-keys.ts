@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto"
+import { partitionValues } from "@sluice/core/kit"
 
 /** Returns the form in which the page shows the key of a client. */
 export type ShowKey = (key: string) => string
@@ -27,25 +28,9 @@ export function plainKey(key: string): string {
   return valuesOf(key).join(", ")
 }
 
-/** The length of a value, before the value itself. */
-const LENGTH = /(\d+):/y
-
-/** Returns the values of the rule's fields that a counter's text contains. */
+/** Returns the values of the rule's fields that a counter's text contains, or the text itself if it contains none. */
 export function valuesOf(key: string): readonly string[] {
-  if (key === "") return []
-  if (key.startsWith("@ip:")) return [key.slice("@ip:".length)]
-  // A leading "@" or "#" of a single value is doubled.
-  if (/^(@@|##)/.test(key)) return [key.slice(1)]
-  if (!/^@\d+:/.test(key)) return [key]
-  const values: string[] = []
-  for (let at = 1; at < key.length; ) {
-    LENGTH.lastIndex = at
-    const [prefix, length] = LENGTH.exec(key) ?? []
-    // A key on a shared board may be of another program.
-    if (prefix === undefined) return [key]
-    const from = at + prefix.length
-    at = from + Number(length)
-    values.push(key.slice(from, at))
-  }
-  return values
+  const values = partitionValues(key)
+  if (values !== undefined) return values
+  return [key.startsWith("@ip:") ? key.slice("@ip:".length) : key]
 }

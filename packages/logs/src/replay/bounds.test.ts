@@ -95,7 +95,7 @@ describe("NeverList", () => {
     const by = (value: string) => ({ headers: { "x-user": value } })
     expect(
       found(`ann\n@partner\n${long}`, "header:x-user", by("ann"), by("@partner"), by(long), by("ben")),
-    ).toEqual(["ann", "@@partner", expect.stringMatching(/^#/)])
+    ).toEqual(["ann", "@partner", long])
     const pair = { method: "GET", headers: { "x-user": "ann" } }
     expect(found("ann", ["header:x-user", "method"], pair)).toEqual(["ann"])
   })

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from "node:net"
+import { partitionValues } from "@sluice/core/kit"
 import { createReplay, type ReplayVerdict } from "@sluice/core/replay"
 import { LogError } from "../log-error.ts"
 
@@ -7,8 +8,8 @@ export class NeverList {
   readonly name: string
   readonly #networks = new BlockList()
   readonly #values = new Set<string>()
-  /** The values as encoded in counter names. */
-  readonly #partitions = new Set<string>()
+  /** The values by the text of their counter, which is a hash for long values. */
+  readonly #byPartition = new Map<string, string>()
   readonly #found = new Set<string>()
 
   /** `text` contains one client in each line. A "#" at the start of a line begins a comment. */
@@ -26,8 +27,9 @@ export class NeverList {
     if (address !== undefined && this.#networks.check(address, isIP(address) === 4 ? "ipv4" : "ipv6"))
       this.#find(address)
     for (const { partition } of verdict.checks) {
-      if (this.#partitions.has(partition)) this.#find(partition)
-      for (const value of valuesOf(partition)) if (this.#values.has(value)) this.#find(value)
+      const listed = this.#byPartition.get(partition)
+      if (listed !== undefined) this.#find(listed)
+      for (const value of partitionValues(partition) ?? []) if (this.#values.has(value)) this.#find(value)
     }
   }
 
@@ -46,7 +48,7 @@ export class NeverList {
       if (bits !== undefined) return
     } else if (/^[\d.]+\/\d+$|^[\da-f:]+::?[\da-f:]*\/\d+$/i.test(entry)) this.#refuse(entry)
     this.#values.add(entry)
-    this.#partitions.add(partitionOf(entry))
+    this.#byPartition.set(partitionOf(entry), entry)
   }
 
   #refuse(entry: string): never {
@@ -65,20 +67,4 @@ export class NeverList {
 function partitionOf(value: string): string {
   const replay = createReplay({ rules: [{ field: "header:value", limit: 1, window: "1 minute" }] })
   return replay.offer({ headers: { value }, atMs: 0 }).checks[0]?.partition as string
-}
-
-/**
- * Returns the values in the partition of a rule with several fields: "@4:free9:192.0.2.7" has "free" and "192.0.2.7".
- */
-function valuesOf(partition: string): readonly string[] {
-  if (!/^@\d/.test(partition)) return []
-  const values: string[] = []
-  for (let at = 1; at < partition.length; ) {
-    const colon = partition.indexOf(":", at)
-    const length = Number(partition.slice(at, colon))
-    if (colon === -1 || !Number.isInteger(length)) return values
-    values.push(partition.slice(colon + 1, colon + 1 + length))
-    at = colon + 1 + length
-  }
-  return values
 }

@@ -150,6 +150,7 @@ export class Admission<Request> {
     const { request, ruleSet, ruleChecks } = prepared
     if (!isClosed && !prepared.isStoreGone) {
       const held = holdInLine(this.#state.waitingRoom(), prepared, this.priorityOf(request), leaving, warner)
+      if (!this.events.has("decided")) return held
       return held instanceof Promise ? held.then(this.#heard) : this.#heard(held)
     }
     const held = (decision: Decision): Held => ({ decision, ruleSet, ruleChecks })
