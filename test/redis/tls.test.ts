@@ -29,7 +29,13 @@ const { server } = await redisForTests({
 const CERTIFICATE = { cert: fileOf("client.pem"), key: fileOf("client.key") }
 const CA = { ca: fileOf("ca.pem") }
 
-type Tls = typeof CA & Partial<typeof CERTIFICATE>
+/**
+ * With TLS 1.3, the server refuses the client only after the client's handshake has ended. The reason is lost if the
+ * client has already sent a command, because the server resets the connection (RFC 8446, section 4.4.2.4).
+ */
+const WITHOUT_CERTIFICATE = { ...CA, maxVersion: "TLSv1.2" } as const
+
+type Tls = typeof CA & Partial<typeof CERTIFICATE> & { readonly maxVersion?: "TLSv1.2" }
 
 const CLIENTS = [
   ["ioredis", openIoredis],
@@ -83,12 +89,11 @@ describe("a server that requires certificates over TLS", () => {
     async (_, open) => {
       const errors: string[] = []
       const { limiter, lines } = limiterOn(
-        open(CA, ({ message }) => void errors.push(message)),
+        open(WITHOUT_CERTIFICATE, ({ message }) => void errors.push(message)),
         50,
       )
-      // The connection may also end before the client has read the reason. The client then tries again.
       await until("the client knows the reason", () =>
-        errors.some((message) => message.includes("certificate required")),
+        errors.some((message) => message.includes("handshake failure")),
       )
       expect(await limiter.decide({ remoteAddress: "192.0.2.1" })).toMatchObject({
         degraded: true,

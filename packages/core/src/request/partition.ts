@@ -60,9 +60,9 @@ export function partitionText(values: readonly string[]): string {
 const LENGTH = /(\d+):/y
 
 /**
- * Returns the values that the text of a counter contains, in the order of the rule's fields. This is the inverse of
- * {@link partitionText}. Returns undefined if the text contains no value of a field: a hash, a text that replaces a missing
- * field ("@shared", "@ip:192.0.2.7"), or a text that no rule produces.
+ * Returns the values that the text of a counter (`partition`) contains, in the order of the rule's fields. Returns undefined
+ * if the text contains no value of a field: a hash, a text that replaces a missing field ("@shared", "@ip:192.0.2.7"), or a
+ * text that no rule produces.
  */
 export function partitionValues(text: string): readonly string[] | undefined {
   if (text === "") return []
