@@ -109,10 +109,15 @@ describe("the activity of a limiter", () => {
     expect(rulesOf(activity)).toMatchObject([
       {
         rule: "trial",
+        shadow: true,
         seconds: { admitted: [2], shadowed: [3], degraded: [1] },
         refused: [{ key: "192.0.2.1", refusals: 3 }],
       },
-      { rule: "soft", seconds: { admitted: [3], overLimit: [1], refused: [1], degraded: [1] } },
+      {
+        rule: "soft",
+        shadow: false,
+        seconds: { admitted: [3], overLimit: [1], refused: [1], degraded: [1] },
+      },
     ])
   })
 

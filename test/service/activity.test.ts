@@ -55,15 +55,19 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     expect([refused?.length, refused?.[0], refused?.at(-1)]).toEqual([61, 1, 3])
     expect(perUser.five_minutes).toMatchObject({ admitted: [10], refused: [4] })
     expect(trial).toMatchObject({ rule: "trial", shadow: true })
-    const ada = { rule: "per-user", key: "ada", refusals: 3, error: 0, reason: "quota", shadow: false }
+    const ada = {
+      ...{ rule: "per-user", key: "ada", client: ["ada"], refusals: 3, error: 0 },
+      ...{ reason: "quota", shadow: false },
+    }
     const until = { last_ms: START_MS + 60_000, until_ms: START_MS + 60_000 + 86_400_001 }
     expect((value.refused as List).slice(0, 2)).toMatchObject([
       { ...ada, ...until },
-      { ...ada, key: "eve", refusals: 1, last_ms: START_MS },
+      { ...ada, key: "eve", client: ["eve"], refusals: 1, last_ms: START_MS },
     ])
     expect((value.refusals as List).map(({ key }) => key)).toEqual(["ada", "ada", "ada", "eve"])
     expect((value.refusals as List)[0]).toMatchObject({
-      ...{ rule: "per-user", reason: "quota", at_ms: START_MS + 60_000, retry_after_ms: 86_400_001 },
+      ...{ rule: "per-user", client: ["ada"], reason: "quota" },
+      ...{ at_ms: START_MS + 60_000, retry_after_ms: 86_400_001 },
       text: expect.stringContaining("per-user refused the request: 5 of 5 units are used"),
     })
   })
@@ -86,6 +90,7 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     expect((await busiest({ rule: "trial" }))[0]).toMatchObject({
       rule: "trial",
       key: expect.stringMatching(/^user\d+$/),
+      client: [expect.stringMatching(/^user\d+$/)],
       requests: expect.toSatisfy((requests: number) => requests >= 16 && requests % 16 === 0),
     })
     expect(await busiest({ limit: 1 })).toHaveLength(1)
@@ -124,6 +129,32 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     expect(((await list()).value.refused as List).map(({ key }) => key).sort()).toEqual([...keys].sort())
   })
 
+  it("ListClients returns the values of several fields, and none of a hashed or missing one", async () => {
+    const { door, list } = await start()
+    const rules = [
+      { name: "pair", fields: ["user", "plan"], on_missing: "skip", limit: 1, window: "1 day" },
+      { name: "one", field: "user", limit: 1, window: "1 day", on_missing: "shared" },
+      { name: "all", limit: 1, window: "1 day", shadow: true },
+    ]
+    await door.call("RegisterService", { service: "shop", rules, overwrite: true }, "of-all")
+    const long = "x".repeat(200)
+    for (const request of [{ user: "#7", plan: "pro" }, { user: long }, { plan: "free" }]) {
+      for (let i = 0; i < 2; i++)
+        await door.call("ShouldForwardRequest", { service: "shop", request: JSON.stringify(request) })
+    }
+    const { value } = await list({ limit: 256 })
+    const refused = (value.refused as List).map(({ rule, key, client }) => [rule, key, client])
+    expect(refused).toEqual(
+      expect.arrayContaining([
+        ["pair", "@2:#73:pro", ["#7", "pro"]],
+        ["one", "##7", ["#7"]],
+        ["one", expect.stringMatching(/^#[^#]/), []],
+        ["one", "@shared", []],
+        ["all", "", []],
+      ]),
+    )
+  })
+
   it("only the token that registers the rules of a service lists its clients", async () => {
     const { decide, list, register, door } = await start()
     await register("other")
@@ -151,6 +182,7 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     const counted = { admitted: 12, refused: 2, shadowed: 0, over_limit: 0, degraded: 0 }
     expect(await sums()).toEqual({ service: "shop", since_ms: START_MS, seconds: counted, day: counted })
     clock.advance(300_000)
+    expect((await door.call("Overview", {}, "the-token")).value.at_ms).toBe(START_MS + 300_000)
     expect(await sums()).toMatchObject({ seconds: { admitted: 0, refused: 0 }, day: counted })
     clock.advance(86_400_000)
     expect(await sums()).toMatchObject({ day: { admitted: 0, refused: 0 } })

@@ -65,6 +65,7 @@ function ruleOf(rule: string, snapshots: readonly ActivitySnapshot[], nowMs: num
   const busy = mergeTop(parts.map(busyIn), MOST_BUSY, (one) => one)
   return {
     rule,
+    shadow: parts.every(({ shadow }) => shadow),
     seconds: sumOf(parts, "seconds", 1_000, SECONDS, nowMs),
     slots: sumOf(parts, "slots", SLOT_MS, SLOTS, nowMs),
     refused: refused.keys.map(limitedClient),

@@ -47,6 +47,8 @@ export interface InstanceOverview {
 export interface RuleOverview {
   /** Name of the rule. The rules beyond the 200th are counted together as "(others)". */
   readonly rule: string
+  /** Whether it was a shadow rule at its latest decision in each instance, so that it refuses nobody. */
+  readonly shadow: boolean
   /** Requests in each of the last 300 seconds, oldest first. The last element is the second of `atMs`. */
   readonly seconds: OutcomeCounts
   /** Requests in each of the last 288 slots of five minutes, oldest first. The last element is the slot of `atMs`. */

@@ -78,7 +78,7 @@ export class ActivityRecorder<Request> {
     const nowMs = this.#time.now()
     const sums = { seconds: { ...NOTHING }, slots: { ...NOTHING } }
     for (const rule of this.#rules.values()) rule.addTo(sums, nowMs)
-    return { service: this.#service, sinceMs: this.#sinceMs, ...sums }
+    return { service: this.#service, sinceMs: this.#sinceMs, atMs: nowMs, ...sums }
   }
 
   readonly #add = (decision: Decision, counters: DecisionCall["counters"]): void => {

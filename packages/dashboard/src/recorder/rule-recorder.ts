@@ -11,7 +11,7 @@ import {
   SHADOWED,
 } from "./outcome-counter.ts"
 import { laterRefusal, limitedClient, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
-import type { RuleActivity } from "./snapshot.ts"
+import { OTHERS, type RuleActivity } from "./snapshot.ts"
 import { mergeTop, SpaceSaving } from "./top-keys.ts"
 
 /** Most clients that are listed because of their number of requests. */
@@ -25,6 +25,7 @@ export class RuleRecorder {
   readonly #outcomes = new OutcomeCounter()
   readonly #refused = new BySlot(() => new RefusedClients())
   readonly #busy = new BySlot(() => new SpaceSaving(MOST_BUSY))
+  #isShadow = false
 
   constructor(rule: string) {
     this.rule = rule
@@ -32,6 +33,7 @@ export class RuleRecorder {
 
   /** Counts a decision of the rule in a second since the epoch. */
   count({ allowed, shadow, overLimit }: PolicyCheck, isDegraded: boolean, second: number): void {
+    this.#isShadow = shadow
     const outcome = allowed ? (overLimit ? OVER_LIMIT : ADMITTED) : shadow ? SHADOWED : REFUSED
     this.#outcomes.add(outcome, second)
     if (isDegraded) this.#outcomes.add(DEGRADED, second)
@@ -70,6 +72,7 @@ export class RuleRecorder {
     for (const slot of slots) distinct.merge(slot.distinct)
     return {
       rule: this.rule,
+      shadow: this.#isShadow && this.rule !== OTHERS,
       ...this.#outcomes.read(Math.floor(nowMs / 1_000)),
       refused: top.keys.map(limitedClient),
       unlistedRefusals: top.unlisted,

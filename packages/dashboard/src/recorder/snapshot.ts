@@ -34,6 +34,8 @@ export interface ActivitySums {
   readonly service: string
   /** When recording began, in epoch milliseconds. */
   readonly sinceMs: number
+  /** When the sums were taken, in epoch milliseconds. */
+  readonly atMs: number
   /** Requests in the last 300 seconds. */
   readonly seconds: OutcomeTotals
   /** Requests in the last 288 slots of five minutes: one day. */
@@ -87,6 +89,8 @@ export interface BusyClient {
 export interface RuleActivity {
   /** Name of the rule. The rules beyond the 200th are counted together as "(others)". */
   readonly rule: string
+  /** Whether it was a shadow rule at its latest decision. "(others)" is none. */
+  readonly shadow: boolean
   /** Requests in each of the last 300 seconds. */
   readonly seconds: OutcomeCounts
   /** Requests in each of the last 288 slots. */

@@ -45,7 +45,13 @@ const refused = object({
   ...{ lastMs: number, untilMs: numberOrNull },
 })
 const rule = object({
-  ...{ rule: name, seconds: counts(SECONDS), slots: counts(SLOTS), registers: optional(text) },
+  ...{
+    rule: name,
+    shadow: boolean,
+    seconds: counts(SECONDS),
+    slots: counts(SLOTS),
+    registers: optional(text),
+  },
   ...{ refused: list(refused, 256), unlistedRefusals: count },
   busy: list(object({ key: text, requests: count }), 32),
 })

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf"
+import { partitionValues } from "@sluice/core/kit"
 import type { LimitedClient, OutcomeCounts, OutcomeTotals, RecentRefusal } from "@sluice/dashboard"
 import type { Handlers } from "../calls.ts"
 import {
@@ -31,10 +32,7 @@ export function activityCalls(parts: ActivityParts): Pick<Handlers<typeof RateLi
       const { atMs, services } = guard.activity.overview()
       const { rules: recorded = [], refusals = [], instances = [] } = services[0] ?? {}
       const isWanted = ({ rule }: { readonly rule: string }): boolean => ["", rule].includes(named.rule)
-      const wanted = recorded.filter(isWanted).map((rule) => ({
-        ...rule,
-        shadow: rules.some(({ name, shadow }) => shadow && name === rule.rule),
-      }))
+      const wanted = recorded.filter(isWanted)
       const names = rules.map(({ name }) => name)
       if (named.rule !== "" && wanted.length === 0 && !names.includes(named.rule)) {
         throw noSuchRule(service, named.rule, names)
@@ -57,7 +55,7 @@ export function activityCalls(parts: ActivityParts): Pick<Handlers<typeof RateLi
           ...{ rule, shadow, refusedClients, seconds: seriesOf(seconds), fiveMinutes: seriesOf(slots) },
         })),
         refused: mostFirst(refused, ({ refusals }) => refusals, limit).map(refusedClient),
-        busiest: mostFirst(busiest, ({ requests }) => requests, limit),
+        busiest: mostFirst(busiest, ({ requests }) => requests, limit).map(withClient),
         refusals: refusals.filter(isWanted).slice(0, limit).map(latestRefusal),
       })
     },
@@ -69,7 +67,7 @@ export function activityCalls(parts: ActivityParts): Pick<Handlers<typeof RateLi
       )
       const sums = allowed.flatMap(({ activity }) => activity?.sums() ?? [])
       return create(OverviewResponseSchema, {
-        atMs: BigInt(Date.now()),
+        atMs: BigInt(sums[0]?.atMs ?? Date.now()),
         services: mostFirst(sums, ({ seconds }) => seconds.refused + seconds.shadowed, limit).map(
           ({ service, sinceMs, seconds, slots }) => ({
             ...{ service, sinceMs: BigInt(sinceMs), seconds: sumsMessage(seconds), day: sumsMessage(slots) },
@@ -103,17 +101,26 @@ function seriesOf(counts: OutcomeCounts): { [Name in keyof OutcomeCounts]: numbe
   return counts as { [Name in keyof OutcomeCounts]: number[] }
 }
 
+/** Adds the values of the rule's fields, as far as the text of the counter contains them. */
+function withClient<Listed extends { readonly key: string }>(listed: Listed): Listed & { client: string[] } {
+  return { ...listed, client: [...(partitionValues(listed.key) ?? [])] }
+}
+
 function refusedClient({
   lastMs,
   untilMs,
   ...client
 }: LimitedClient & { readonly rule: string; readonly shadow: boolean }) {
-  return { ...client, lastMs: bigintOf(lastMs), ...(untilMs !== null && { untilMs: bigintOf(untilMs) }) }
+  return {
+    ...withClient(client),
+    lastMs: bigintOf(lastMs),
+    ...(untilMs !== null && { untilMs: bigintOf(untilMs) }),
+  }
 }
 
 function latestRefusal({ atMs, retryAfterMs, ...refusal }: RecentRefusal) {
   return {
-    ...refusal,
+    ...withClient(refusal),
     atMs: bigintOf(atMs),
     ...(retryAfterMs !== null && { retryAfterMs: bigintOf(retryAfterMs) }),
   }
