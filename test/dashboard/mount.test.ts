@@ -8,7 +8,15 @@ import type { Writable } from "node:stream"
 import bodyParser from "@koa/bodyparser"
 import { createLimiter, type Limiter, type RequestFacts } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
-import { type Dashboard, type DashboardOptions, dashboard } from "@sluice/dashboard"
+import {
+  type Activity,
+  type Dashboard,
+  type DashboardOptions,
+  type DashboardSource,
+  dashboard,
+  mergeActivity,
+  recordActivity,
+} from "@sluice/dashboard"
 import { rateLimit as expressLimit } from "@sluice/express"
 import { rateLimit as fastifyLimit } from "@sluice/fastify"
 import { rateLimit as koaLimit } from "@sluice/koa"
@@ -593,6 +601,57 @@ describe("requests for the page", () => {
       })
       expect(JSON.parse(body)).toHaveLength(1)
     }
+  })
+})
+
+describe("a source", () => {
+  it("shows limiters that come and go", async () => {
+    let limiters: readonly Limiter<RequestFacts>[] = []
+    const activities = new Map<Limiter<RequestFacts>, Activity>()
+    const overview = () =>
+      mergeActivity(
+        [...activities.values()].flatMap((each) => each.snapshots()),
+        0,
+      )
+    const source: DashboardSource = {
+      activity: { overview, overviewOfAll: async () => overview() },
+      limiterOf: (service): Limiter<RequestFacts> | undefined =>
+        limiters.find(({ status }) => status.service === service),
+    }
+    const clock = manualClock()
+    const page = dashboard(source, { clock, path: "/limits" })
+    const { port } = await mounted(node, page)
+    const services = async () => {
+      clock.advance(2_000)
+      await send(port, "/limits/overview.json")
+      return JSON.parse((await send(port, "/limits/overview.json")).body).services.map(
+        (each: { service: string }) => each.service,
+      )
+    }
+    expect(await services()).toEqual([])
+    const { limiter, decide } = limited()
+    limiters = [limiter]
+    const activity = recordActivity(limiter)
+    activities.set(limiter, activity)
+    expect(await services()).toEqual(["shop"])
+    page.close()
+    await decide("192.0.2.7", 2)
+    // The source's own recording goes on.
+    expect(activity.overview().services[0]?.rules).toHaveLength(1)
+    activities.clear()
+    expect(await services()).toEqual([])
+  })
+
+  it.each([
+    [{ activity: {}, limiterOf: (): undefined => undefined }, {}, /limiters: .* is not a source.*limiterOf/],
+    [{ activity: { overview() {}, overviewOfAll() {} } }, {}, /limiters: .* is not a source/],
+    [
+      { activity: { overview() {}, overviewOfAll() {} }, limiterOf() {} },
+      { shared: { exchange() {} } },
+      /shared: has no effect on a source/,
+    ],
+  ])("is rejected if it is %o with the options %o", (source, options, message) => {
+    expect(() => dashboard(source as never, options as never)).toThrow(message)
   })
 })
 

@@ -10,7 +10,7 @@ const MOST_CLIENTS = 1_000
 
 /** The data of the page. All viewers share one string, which is written at most once in two seconds. */
 export class Board {
-  readonly #activity: Activity
+  readonly #activity: Pick<Activity, "overview" | "overviewOfAll">
   readonly #showKey: ShowKey
   readonly #clock: Clock
   /** Whether the overview includes other processes, which must be asked. */
@@ -20,7 +20,12 @@ export class Board {
   #json: Buffer = Buffer.alloc(0)
   #event: Buffer = Buffer.alloc(0)
 
-  constructor(activity: Activity, isShared: boolean, showKey: ShowKey, clock: Clock) {
+  constructor(
+    activity: Pick<Activity, "overview" | "overviewOfAll">,
+    isShared: boolean,
+    showKey: ShowKey,
+    clock: Clock,
+  ) {
     this.#activity = activity
     this.#isShared = isShared
     this.#showKey = showKey

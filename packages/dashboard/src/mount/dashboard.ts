@@ -1,14 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Clock, Limiter, Logger } from "@sluice/core"
 import {
+  type Awaitable,
   clockOption,
   createWarner,
   loggerOption,
   mustBe,
   type OptionCheck,
+  problemAt,
   requireOptions,
 } from "@sluice/core/kit"
-import { boardOption, recordActivity } from "../activity.ts"
+import { type Activity, boardOption, recordActivity } from "../activity.ts"
 import type { ActivityBoard } from "../shared/activity-board.ts"
 import { accessBy } from "./access.ts"
 import { Board } from "./board.ts"
@@ -16,6 +18,17 @@ import { type FastifyScope, type KoaContext, Servers } from "./servers.ts"
 import { hashedKeys, plainKey } from "./shown-keys.ts"
 import { Site } from "./site.ts"
 import { Viewers } from "./viewers.ts"
+
+/** The limiters of a program that creates and closes them while it runs, for `dashboard`. */
+export interface DashboardSource {
+  /** What the limiters have decided. The page shows the overview of all processes. */
+  readonly activity: Pick<Activity, "overview" | "overviewOfAll">
+  /**
+   * Returns the limiter of a service, or undefined if this process has none. The page reads and changes clients with
+   * this limiter. A rejection is shown as text.
+   */
+  limiterOf(service: string): Awaitable<Limiter<never> | undefined>
+}
 
 /** Options of `dashboard`. */
 export interface DashboardOptions<Request = IncomingMessage> {
@@ -61,7 +74,7 @@ export interface Dashboard {
   readonly fastify: (app: FastifyScope, options: unknown, done: () => void) => void
   /** A handler for fetch servers. Needs `authorize`, because a `Request` does not contain the client's address. */
   readonly fetch: (request: Request) => Promise<Response>
-  /** Ends all open pages, for which a closing server would wait, and stops recording. */
+  /** Ends all open pages, for which a closing server would wait, and stops recording. A source keeps its activity. */
   readonly close: () => void
 }
 
@@ -83,9 +96,19 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   clock: clockOption,
 }
 
+const isSource = (value: unknown): value is DashboardSource => Object(value).activity !== undefined
+const checkSource = mustBe("a source", "{ activity, limiterOf(service) }", (value) => {
+  const { activity, limiterOf } = value as DashboardSource
+  return [activity.overview, activity.overviewOfAll, limiterOf].every((each) => typeof each === "function")
+})
+const checkNoBoard = (): ReturnType<OptionCheck> => ({
+  message: "has no effect on a source, because the source has its own activity",
+  accepted: "the option shared of recordActivity()",
+})
+
 /**
  * Creates a page that shows which clients the limiters refuse, by which rule, and since when. Begins to record their
- * decisions. The page changes nothing. It is closed to other machines until `authorize` is set.
+ * decisions, or reads the activity of a {@link DashboardSource}. The page changes nothing. It is closed to other machines until `authorize` is set.
  *
  * Mount the page before the middleware that limits requests. Otherwise the page's own requests count, and a client that is
  * refused cannot open it. At most 50 pages can be open at a time.
@@ -103,14 +126,17 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
  * @throws {@link InvalidOptionError}
  */
 export function dashboard<Request = IncomingMessage>(
-  limiters: Limiter<never> | readonly Limiter<never>[],
+  limiters: Limiter<never> | readonly Limiter<never>[] | DashboardSource,
   options: DashboardOptions<Request> = {},
 ): Dashboard {
-  requireOptions("dashboard()", options, CHECKS)
+  const checks = isSource(limiters) ? { ...CHECKS, shared: checkNoBoard } : CHECKS
+  const problems = isSource(limiters) ? problemAt("limiters", limiters, checkSource) : []
+  requireOptions("dashboard()", options, checks, problems)
   const { authorize, keys = "hashed", hashSecret, path, shared, logger, clock = SYSTEM_CLOCK } = options
-  const activity = recordActivity(limiters, { shared, clock: options.clock })
+  const recorded = isSource(limiters) ? undefined : recordActivity(limiters, { shared, clock: options.clock })
+  const activity = recorded ?? (limiters as DashboardSource).activity
   const showKey = keys === "hashed" ? hashedKeys(hashSecret) : plainKey
-  const board = new Board(activity, shared !== undefined, showKey, clock)
+  const board = new Board(activity, recorded === undefined || shared !== undefined, showKey, clock)
   const viewers = new Viewers(clock, () => board.event())
   const isAllowed = accessBy(
     authorize,
@@ -130,7 +156,7 @@ export function dashboard<Request = IncomingMessage>(
     },
     close(): void {
       viewers.close()
-      activity.stop()
+      recorded?.stop()
     },
   })
 }
