@@ -124,7 +124,12 @@ describe.each(DOORS)("over %s", (_, open) => {
   })
 
   it.each([
-    ["no client", {}, 3, { client: 'has 0 values; rule "per-user" counts by user.id, so give 1' }],
+    [
+      "no client",
+      {},
+      3,
+      { client: 'has 0 values, but rule "per-user" counts by user.id; accepted: a value for user.id' },
+    ],
     ["no time", { client: ["ada"], for: "" }, 3, { for: expect.stringContaining('"" is not a duration') }],
     ["too long a time", { client: ["ada"], for: "2 years" }, 3, { for: expect.stringContaining("duration") }],
     [

@@ -526,6 +526,7 @@ const LIMITER = {
   acquire: [request, callOptions],
   run: [request, anyOdd, callOptions],
   takeUpTo: [request, anyOdd],
+  client: [anyOdd, anyOdd],
   peek: [request, callOptions],
   explain: [request, callOptions],
   refund: [decision],

@@ -11,6 +11,7 @@ import { type SignalOption, startCall } from "../ground/signal.ts"
 import { beforeDeadline, ignore, keepingAlive, unlessAborted } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
+import { NamedClient } from "../request/named-client.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/live-rules.ts"
 import type { CounterKey } from "../stores/store.ts"
@@ -251,11 +252,20 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
+  client(rule: string, key: string | readonly string[]): RequestFacts {
+    return new NamedClient(rule, key)
+  }
+
   // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Functions in the options
   // receive the request that was passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
-    const { amounts, rules } = parsePeekOptions(options, "peek()", this.options.unitNames)
+    const parsed = parsePeekOptions(options, "peek()", this.options.unitNames)
+    if (request instanceof NamedClient) {
+      this.#state.requireOpen()
+      return this.#state.decider.peek(await this.#control.checksOfNamed(request, parsed))
+    }
+    const { amounts, rules } = parsed
     const prepared = await this.#prepare(request, amounts, scopeOf(rules))
     if (prepared === undefined) return UNLIMITED
     const names = this.#control.parseNames(rules)
@@ -264,7 +274,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   async explain(request: Request, options?: PeekOptions): Promise<readonly RuleExplanation[]> {
-    const { amounts, rules } = parsePeekOptions(options, "explain()", this.options.unitNames)
+    const parsed = parsePeekOptions(options, "explain()", this.options.unitNames)
+    if (request instanceof NamedClient) {
+      this.#state.requireOpen()
+      return this.#control.explainNamed(request, parsed)
+    }
+    const { amounts, rules } = parsed
     const prepared = await this.#prepare(request, amounts, scopeOf(rules))
     if (prepared === undefined) return []
     const names = this.#control.parseNames(rules)

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from "../ground/errors.ts"
 import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
+import { NamedClient } from "./named-client.ts"
 import type { RequestFacts } from "./request.ts"
 
 /**
@@ -38,6 +39,8 @@ export class FactsReaders {
       const facts = read(request)
       if (facts !== undefined) return facts
     }
+    // Otherwise the request would count as one of nobody.
+    if (request instanceof NamedClient) throwNamed()
     return ownFacts(request)
   }
 
@@ -79,6 +82,17 @@ function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }
   return remoteAddress === undefined
     ? request
     : Object.create(request, { remoteAddress: { value: remoteAddress } })
+}
+
+/** Throws InvalidOptionError for a client that is named instead of read from a request. */
+function throwNamed(): never {
+  throw new InvalidOptionError([
+    {
+      path: "request",
+      message: "is a client that limiter.client() returned, which has sent no request",
+      accepted: "a request; a named client only in peek, explain, reset, block and unblock",
+    },
+  ])
 }
 
 /**

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf"
-import { type Limiter, StoreUnavailableError } from "@sluice/core"
+import { type Limiter, type RequestFacts, StoreUnavailableError } from "@sluice/core"
 import type { CounterKey } from "@sluice/core/stores"
 import type { ParsedRule, RuleBook } from "@sluice/rules"
 import type { CallContext, Handlers } from "../calls.ts"
@@ -15,7 +15,6 @@ import {
 import type { Audit, ClientChange } from "../registering/audit.ts"
 import type { Tokens } from "../registering/tokens.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
-import { requestOf } from "./named-client.ts"
 import { notRegistered, requireOwner, translated } from "./register.ts"
 import { serviceName } from "./service-name.ts"
 
@@ -44,7 +43,7 @@ interface Named {
 /** A client of a rule, and the limiter that counts it. */
 interface FoundClient {
   readonly limiter: Limiter<AskedRequest>
-  readonly request: AskedRequest
+  readonly request: RequestFacts
   /** An array whose only element is the name of the rule. */
   readonly rules: readonly [string]
   readonly isShadow: boolean
@@ -155,8 +154,8 @@ async function find(
       named.rule,
       rules.map(({ name }) => name),
     )
-  const request = requestOf(rule, named.client)
   const { limiter } = guard.guard
+  const request = limiter.client(rule.name, named.client)
   return { service, found: { limiter, request, rules: [rule.name], isShadow: rule.shadow } }
 }
 

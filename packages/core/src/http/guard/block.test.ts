@@ -9,6 +9,7 @@ import type { RequestFacts } from "../../request/request.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
+import { createGuard } from "./create-guard.ts"
 
 const HOUR = 3_600_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -412,5 +413,20 @@ describe("peek with the option rules", () => {
     await limiter.block(ALICE, { for: "1 hour", rules: ["orders"] })
     expect(await look()).toMatchObject([{ policy: "orders", refusal: "blocked", retryAfterMs: HOUR }])
     await expect(limiter.peek(ALICE, { rules: ["order"] })).rejects.toThrow("is not the name of a rule")
+  })
+})
+
+describe("a client that is named by the rule of a route", () => {
+  it("can be peeked, blocked and reset", async () => {
+    const { limiter } = open()
+    const guard = createGuard({ limiter })
+    const route = guard.forRoute({ name: "login", limit: 2, window: "1 minute" }, { label: "login" })
+    await route.check(ALICE, {})
+    const client = limiter.client("login", ["192.0.2.1"])
+    expect(await limiter.peek(client)).toMatchObject({ policy: "login", remaining: 1 })
+    await limiter.block(client, { for: "1 hour" })
+    expect(await limiter.peek(client)).toMatchObject({ refusal: "blocked", retryAfterMs: HOUR })
+    await limiter.reset(client)
+    expect(await limiter.peek(client)).toMatchObject({ remaining: 2 })
   })
 })

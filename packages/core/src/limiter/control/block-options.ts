@@ -48,6 +48,13 @@ export function parsePeekOptions(
   return { amounts: parseAmounts({ cost, units }, unitNames), rules }
 }
 
+/** Returns the error of `peek` for a named client whose limit or window is computed from its requests. */
+export function limitUnknown(rule: string): InvalidOptionError {
+  const message = `is named by rule ${show(rule)}, whose limit or window is a function of the request`
+  const accepted = "a request of the client, from which the function can compute them"
+  return new InvalidOptionError([{ path: "request", message, accepted }])
+}
+
 /** Returns the error of `block` for a client that no rule could refuse, because a block would have no effect. */
 export function refusedByNone(): InvalidOptionError {
   return new InvalidOptionError([

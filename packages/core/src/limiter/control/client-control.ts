@@ -1,6 +1,7 @@
 import { releases } from "../../algorithms/kinds.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { NamedClient } from "../../request/named-client.ts"
 import { SHARED } from "../../request/partition.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
@@ -8,12 +9,15 @@ import { CallbackResults } from "../callbacks/callback-results.ts"
 import type { LimiterState } from "../checking/limiter-state.ts"
 import type { PreparedRequest } from "../checking/prepared-request.ts"
 import type { BlockOptions, ResetOptions, UnblockOptions } from "../interface/limiter.ts"
+import type { RuleExplanation } from "../interface/rule-explanation.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
+import { type ClientRule, clientRule } from "../rule-set/client-rule.ts"
 import type { RouteRules } from "../rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "../rule-set/rule-set.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
-import { parseBlockOptions, refusedByNone } from "./block-options.ts"
+import { limitUnknown, type ParsedPeekOptions, parseBlockOptions, refusedByNone } from "./block-options.ts"
 import { parseRuleNames, requireKnown } from "./call-options.ts"
+import { explanationOf, mismatchOf } from "./explain-rules.ts"
 
 /** Resets, blocks and unblocks a client under the named rules, including rules of routes. */
 export class ClientControl<Request> {
@@ -51,13 +55,44 @@ export class ClientControl<Request> {
       : this.#eachSet(prepared, names, (ruleSet, own) => ruleSet.checksBy(facts, prepared, units, own))
   }
 
+  /** Returns the checks of a named client. Rejects with InvalidOptionError if its limit depends on a request. */
+  async checksOfNamed(
+    client: NamedClient,
+    { rules, amounts }: ParsedPeekOptions,
+  ): Promise<readonly RuleCheck[]> {
+    if (!this.#options.enabled) return []
+    const { rule, check } = await this.#ruleOf(client, rules)
+    if (typeof rule.limit === "function" || rule.windowOf !== undefined) throw limitUnknown(rule.name)
+    return check(amounts)
+  }
+
+  /** Explains the rule of a named client. */
+  async explainNamed(client: NamedClient, options: ParsedPeekOptions): Promise<readonly RuleExplanation[]> {
+    const [check] = await this.checksOfNamed(client, options)
+    if (check !== undefined) return [explanationOf(check)]
+    if (!this.#options.enabled) return []
+    const { rule, mismatches } = await this.#ruleOf(client, options.rules)
+    return [mismatchOf(rule, mismatches())]
+  }
+
+  /** Returns the rule of a named client. Rejects with InvalidOptionError if no rule has the name, or if the key does not fit. */
+  async #ruleOf(client: NamedClient, names: readonly string[] | undefined): Promise<ClientRule> {
+    await this.#rules.live?.first
+    this.parseNames([client.rule])
+    if (names !== undefined) parseRuleNames(names, [client.rule])
+    const sets = [this.#rules.current, ...this.#routes.all.map(({ limiter }) => limiter.ruleSet)]
+    const found = sets.map((ruleSet) => clientRule(ruleSet, this.#state.context, client))
+    return found.find((rule) => rule !== undefined) as ClientRule
+  }
+
   async reset(request: Request, options: ResetOptions): Promise<void> {
     requireKnown(options, ["rules"], "reset()")
     // A disabled limiter has not claimed its names, so the counters may belong to another limiter.
     if (!this.#options.enabled) return
     const all = await this.#countersOf(request, options?.rules)
     // The permits of requests in progress would be counted again by their next renewal.
-    const counters = options?.rules === undefined ? all.filter(({ policy }) => !releases(policy)) : all
+    const namesRule = options?.rules !== undefined || request instanceof NamedClient
+    const counters = !namesRule ? all.filter(({ policy }) => !releases(policy)) : all
     await this.#state.decider.corrections.reset(counters)
     this.#state.wake(counters)
   }
@@ -66,12 +101,7 @@ export class ClientControl<Request> {
     const { forMs, rules } = parseBlockOptions(options)
     if (!this.#options.enabled) return
     await this.#rules.live?.first
-    const names = this.parseNames(rules)
-    const facts = this.#state.factsReaders.readClient(request)
-    const results = new CallbackResults(request)
-    const counters = await this.#eachSet(results, names, (ruleSet, own) =>
-      ruleSet.checksBy(facts, results, 1, own).flatMap((check) => blockCounter(check, ruleSet.rules)),
-    )
+    const counters = await this.#blockCounters(request, rules)
     if (counters.length === 0) throw refusedByNone()
     const watch = this.#state.blockWatch()
     await this.#state.decider.corrections.block([...counters, watch.counter], forMs)
@@ -86,10 +116,28 @@ export class ClientControl<Request> {
     this.#state.wake(counters)
   }
 
+  /** Returns the counters that store a block of a client. */
+  async #blockCounters(
+    request: Request,
+    given: readonly string[] | undefined,
+  ): Promise<readonly CounterKey[]> {
+    if (request instanceof NamedClient) {
+      const { rule, check } = await this.#ruleOf(request, given)
+      return check().flatMap((made) => blockCounter(made, [rule]))
+    }
+    const names = this.parseNames(given)
+    const facts = this.#state.factsReaders.readClient(request)
+    const results = new CallbackResults(request)
+    return this.#eachSet(results, names, (ruleSet, own) =>
+      ruleSet.checksBy(facts, results, 1, own).flatMap((check) => blockCounter(check, ruleSet.rules)),
+    )
+  }
+
   /**
    * Returns the counters of a client under the named rules, or without names under all rules that have a field.
    */
   async #countersOf(request: Request, given: readonly string[] | undefined): Promise<readonly CounterKey[]> {
+    if (request instanceof NamedClient) return (await this.#ruleOf(request, given)).counters()
     await this.#rules.live?.first
     const names = this.parseNames(given)
     const facts = this.#state.factsReaders.readClient(request)

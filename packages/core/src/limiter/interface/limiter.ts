@@ -328,6 +328,27 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
     },
   ): Promise<Decision>
   /**
+   * Names a client by a rule and by the key under which the rule counts it, for tools that have no request. `key` is the
+   * `partition` of a counter, such as in the event `decided`, also if it is a hash. Or it is the list of values of the
+   * rule's fields. `peek`, `explain`, `reset`, `block` and `unblock` accept the result as the request, and apply to this
+   * rule only.
+   *
+   * These calls reject with {@link InvalidOptionError} for a rule that does not exist, and for values that do not fit its
+   * fields. `peek` and `explain` also reject if the rule's limit or window is a function of the request. For a key that is
+   * a hash, the lists of the rule do not apply, because they contain values.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ name: "per-user", field: "header:x-user", limit: 10, window: "1 minute" })
+   *
+   * await limiter.decide({ headers: { "x-user": "ada" } })
+   * await limiter.peek(limiter.client("per-user", ["ada"])) // remaining: 9
+   * await limiter.block(limiter.client("per-user", ["ada"]), { for: "1 hour" })
+   * ```
+   */
+  client(rule: string, key: string | readonly string[]): RequestFacts
+  /**
    * Returns whether `decide` would admit the request, and the remaining units before it. Takes nothing, so `cost` is
    * 0. Plain facts are accepted as the request, for tests and tools.
    */

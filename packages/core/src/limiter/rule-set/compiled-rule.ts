@@ -45,6 +45,8 @@ export interface CompiledRule {
   matchedText(field: string, facts: RequestFacts, results: CallbackResults): string | undefined
   /** Returns the counters of the request's client, whether or not the rule applies to this request. */
   counters(facts: RequestFacts, results: CallbackResults): readonly CounterKey[]
+  /** Returns the counters of a client by their text, in every window that the rule's window function has returned. */
+  countersOf(partition: string): readonly CounterKey[]
   /**
    * Returns the reasons why `ruleCheck` returns undefined. If `readsMatch` is false, explains `checkAnyway` instead.
    */
@@ -65,8 +67,10 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     rule.match?.when &&
     testCallback(`match of rule "${rule.name}"`, rule.match.when, true, "the rule applies", context)
   const hide = compileHiding(rule.fields, context.hashKeys, [context.service, context.hashSecret])
+  const { partition: known } = context
   const readableOf = compilePartition(rule, readerOf)
-  const partitionOf = hide === undefined ? readableOf : hidden(readableOf, hide)
+  const partitionOf =
+    known !== undefined ? () => known : hide === undefined ? readableOf : hidden(readableOf, hide)
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
@@ -142,6 +146,15 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     }
   }
 
+  /** Returns the counters with this text, in these windows. Without windows, the rule has one window. */
+  function countersIn(partition: string, inWindows?: readonly Partial<Policy>[]): readonly CounterKey[] {
+    // A counter has the same name under any limit, so do not call the limit function.
+    const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
+    const policies = inWindows?.map((window) => ({ ...policy, ...window })) ?? [policy]
+    // A shadow rule never refuses, so it cannot block.
+    return (shadow ? policies : [...policies, penalty]).map((each) => ({ policy: each, partition }))
+  }
+
   /** Warns if this request is the last of the watched first requests, and none of them had the rule's fields. */
   function watchFields(partition: Partition, facts: RequestFacts, results: CallbackResults): void {
     // The request is checked again when the app's functions have settled.
@@ -171,13 +184,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     matchedText: (field, facts, results) => listReaderOf(field)(facts, results),
     counters(facts, results) {
       const partition = partitionOf(facts, results)
-      if (typeof partition !== "string") return []
-      // A counter has the same name under any limit, so do not call the limit function.
-      const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
-      const policies = windows?.counters(results).map((window) => ({ ...policy, ...window })) ?? [policy]
-      // A shadow rule never refuses, so it cannot block.
-      return (shadow ? policies : [...policies, penalty]).map((each) => ({ policy: each, partition }))
+      return typeof partition === "string" ? countersIn(partition, windows?.counters(results)) : []
     },
+    countersOf: (partition) => countersIn(partition, windows?.counters()),
     mismatches(facts, results, paths, readsMatch) {
       if (readsMatch) {
         if (!countsPreflight && isPreflight(facts)) return [{ member: "preflight" }]

@@ -128,7 +128,7 @@ export function compileWindow(
       return policy
     },
     counters(results) {
-      const windowMs = results.resultOf(callback)
+      const windowMs = results?.resultOf(callback)
       if (windowMs !== undefined) policiesOf(windowMs)
       return Array.from(policies.keys(), (ms) => ({ windowMs: ms, counter: counterOf(ms) }))
     },
@@ -187,8 +187,8 @@ function warnOfManyWindows(name: string, warner: Warner): void {
 /** The policies of a rule with a window function. */
 export interface WindowPolicies {
   policyOf(longest: Policy | undefined, results: CallbackResults): Policy | undefined
-  /** Returns the counters of the request's window, and of the other remembered windows. */
-  counters(results: CallbackResults): readonly Pick<Policy, "windowMs" | "counter">[]
+  /** Returns the counters of the remembered windows, and of the request's window if there is a request. */
+  counters(results?: CallbackResults): readonly Pick<Policy, "windowMs" | "counter">[]
 }
 
 /**

@@ -25,6 +25,10 @@ export interface RuleContext
   readonly amountOf: (unit: string) => number | Callback<number> | undefined
   readonly clientAddress: ClientAddressReader
   readonly clientGroup: ClientAddressReader
+  /** Returns the group in which a client with this address is counted. */
+  readonly groupOf: (address: string) => string | undefined
+  /** The text of the rule's counters, if it is known without a request. */
+  readonly partition?: string
   /** The earliest step at which any rule can be decided. */
   readonly firstStep: DecisionStep
   /** The watches for missing fields, by the counter of the rule. */
@@ -85,6 +89,7 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
     blocks: { isOn: false },
     clientAddress,
     clientGroup: compileClientGroup(clientAddress, options.clientAddress),
+    groupOf: (address) => compileClientGroup(() => address, options.clientAddress)({}),
   }
 }
 

@@ -33,6 +33,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
     hashSecret: "",
     clientAddress: address as RuleContext["clientAddress"],
     clientGroup: address as RuleContext["clientGroup"],
+    groupOf: (own) => own,
     fieldOf(name) {
       if (isBuiltInField(name)) return undefined
       const read = (request: unknown) => {

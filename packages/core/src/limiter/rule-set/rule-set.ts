@@ -61,6 +61,8 @@ export interface RuleSet {
    * client may know only the client's address.
    */
   counters(facts: RequestFacts, results: CallbackResults, names: readonly string[] | undefined): CounterKey[]
+  /** Returns the compiled rule at a position. */
+  compiled(position: number): CompiledRule
   /**
    * Returns the reasons why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is
    * false. Returns an empty array if the rule has a check.
@@ -132,11 +134,9 @@ export function* compileRuleSet(
         isMeant(rule, names) ? (at(position).checkAnyway(facts, results, requests) ?? []) : [],
       )
     },
-    counters(facts, results, names) {
-      return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? at(position).counters(facts, results) : [],
-      )
-    },
+    counters: (facts, results, names) =>
+      rules.flatMap((rule, position) => (isMeant(rule, names) ? at(position).counters(facts, results) : [])),
+    compiled: at,
     mismatches(position, facts, results, readsMatch) {
       return at(position).mismatches(facts, results, needsPath ? pathsIn(facts) : NO_PATHS, readsMatch)
     },
