@@ -192,7 +192,7 @@ const DOORS_FOR = {
   fetch: ["adapters"],
   otel: ["adapters"],
   recording: ["adapters"],
-  cli: ["adapters", "rules"],
+  cli: ["adapters", "rules", "stores"],
   "express-rate-limit-store": ["adapters", "stores"],
   service: ["adapters", "rules", "stores"],
   logs: ["adapters", "replay", "rules", "stores"],
@@ -224,7 +224,7 @@ const libraryRules = LIBRARIES.map(([name, packages]) => ({
 const CONTRACTS_PACKAGES = ["expect", "fast-check"]
 
 /** Packages that the command line may import in addition to the core's entry points and Node's modules. */
-const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
+const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "ioredis", "yaml"]
 
 /** The files of HTML pages, which the build bundles into packages. */
 const PAGES = [
@@ -443,14 +443,14 @@ export default {
     },
     {
       name: "cli-imports-core-and-its-own-packages",
-      comment: "@sluice/cli may only import @sluice/core, @sluice/logs, commander, yaml and the AWS client.",
+      comment: "@sluice/cli may only import packages of Sluice and the packages in CLI_PACKAGES.",
       severity: "error",
       from: { path: "^packages/cli/src/", pathNot: TEST_FILES },
       to: {
         pathNot: [
           "^packages/cli/(src/|package\\.json$)",
           doorsFor("cli"),
-          "^packages/(dynamodb|logs|redis|rules)/src/index\\.ts$",
+          "^packages/(dashboard|dynamodb|logs|redis|rules)/src/index\\.ts$",
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

@@ -29,7 +29,11 @@ export const PACKAGES: readonly PackageEntry[] = [
     imports: ["core", "dashboard", "dynamodb", "otel", "redis", "rules", "scale"],
   },
   { name: "logs", job: "replays access logs", imports: ["core", "rules"] },
-  { name: "cli", job: "the command sluice", imports: ["core", "dynamodb", "logs", "redis", "rules"] },
+  {
+    name: "cli",
+    job: "the command sluice",
+    imports: ["core", "dashboard", "dynamodb", "logs", "redis", "rules"],
+  },
   { name: "contracts", job: "tests your own stores and sources", imports: ["core", "rules"] },
   { name: "core", job: "decides and counts requests", imports: [] },
   { name: "client", job: "a fetch that paces itself", imports: [] },

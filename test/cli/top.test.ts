@@ -155,7 +155,10 @@ describe("sluice clients top", () => {
     const client = { key, refusals: 1_200, error: 84, reason: "quota", lastMs: "0", untilMs: "0" }
     const of = { rule: "per-user", shadow: false }
     const rules = [{ ...of, refusedClients: 300, seconds }]
-    const lines = topLines("shop", { atMs: "0", sinceMs: "0", rules, refused: [{ ...of, ...client }] }, 200)
+    const lines = topLines(
+      { service: "shop", atMs: "0", sinceMs: "0", rules, refused: [{ ...of, ...client }] },
+      200,
+    )
     expect(lines.at(-1)).toBe(`per-user  ${shown.padEnd(6)}  1,116–1,200        limit used up  0 s ago  now`)
   })
 

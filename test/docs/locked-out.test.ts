@@ -1,17 +1,20 @@
 import { rulesInMemory, tokens } from "@sluice/service"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { useFolder } from "../cli/folder.ts"
 import { sluice } from "../cli/in-process.ts"
+import { startRedis } from "../servers/redis-server.ts"
 import { type Started, startService } from "../service/started.ts"
 import type { Block } from "./blocks.ts"
 import { commandLines } from "./shell/words.ts"
 import { blocksTestedBy, expectShown } from "./shown.ts"
 
-const [commands, shown, curl] = blocksTestedBy(
+const [commands, shown, curl, inRedis] = blocksTestedBy(
   "test/docs/locked-out.test.ts",
   "docs/production/locked-out.md",
-  3,
-) as [Block, Block, Block]
+  4,
+) as [Block, Block, Block, Block]
 
+const { file } = useFolder()
 let started: Started
 beforeAll(async () => {
   const home = rulesInMemory()
@@ -57,6 +60,18 @@ it("the documented sluice clients commands show, reset, block and unblock a clie
     ["block", false],
     ["unblock", true],
   ])
+})
+
+it("the documented command with a rules file shows a client in the Redis of an app", async () => {
+  const server = await startRedis()
+  onTestFinished(() => server.stop())
+  const rules = { name: "per-user", field: "user_id", limit: 5, window: "1 day" }
+  const path = file("rules.yaml", JSON.stringify({ service_id: "checkout", rules }))
+  const [first = "", ...lines] = inRedis.text.split("\n")
+  const [line] = commandLines(first.replace("$ ", "").replace("rules.yaml", path))
+  const env = { REDIS_URL: `redis://127.0.0.1:${server.port}` }
+  const { out, err } = await sluice(line?.words.slice(1) ?? [], { env })
+  expectShown(lines.join("\n"), err + out)
 })
 
 it("the documented curl command blocks a client over HTTP", async () => {

@@ -1,12 +1,25 @@
 import { type Command, Option } from "commander"
-import { type ClientsOptions, change, show } from "./commands/clients.ts"
+import type { ClientAction, TopQuery } from "./clients/clients-backend.ts"
+import { type PlaceOptions, withClients } from "./clients/open-clients.ts"
+import { change, show } from "./commands/clients.ts"
 import { top, watchTop } from "./commands/top.ts"
 import type { Io } from "./io.ts"
-import { jsonOption, limitOption } from "./options.ts"
+import { ipv6PrefixOption, jsonOption, limitOption, prefixOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** Adds the commands of `sluice clients`, which call the decision service. Returns it. */
+/** Options of a command for one client. */
+interface ClientOptions extends PlaceOptions {
+  readonly service?: string
+  readonly for?: string
+}
+
+/** Options of `sluice clients top`. */
+interface TopOptions extends PlaceOptions, TopQuery {
+  readonly watch?: true
+}
+
+/** Adds the commands of `sluice clients`, which call the decision service or use the Redis of an app. Returns it. */
 export function addClientsCommand(
   program: Command,
   io: Io,
@@ -14,21 +27,27 @@ export function addClientsCommand(
 ): Command {
   const clients = program
     .command("clients")
-    .description("Lists, shows, resets, blocks and unblocks clients in the decision service.")
+    .description("Lists, shows, resets, blocks and unblocks clients.")
     .helpCommand(false)
     .addHelpText("after", CLIENTS_HELP)
 
   clientCommand(clients, "show", "Shows what a rule has counted for a client, and why it refuses the client.")
     .addHelpText("after", help("sluice clients show --service checkout per-user ada", "shown"))
-    .action(async (rule: string, client: string[], options) =>
-      done(await show(rule, client, requireService(options), io)),
-    )
+    .action(async (rule: string, client: string[], options: ClientOptions) => {
+      const service = requireService(options)
+      done(await withClients(options, io, (found) => show({ service, rule, client }, found)))
+    })
+
+  const changing =
+    (action: ClientAction) => async (rule: string, client: string[], options: ClientOptions) => {
+      const service = requireService(options)
+      const time = action === "block" ? requireTime(options) : undefined
+      done(await withClients(options, io, (found) => change(action, { service, rule, client }, time, found)))
+    }
 
   clientCommand(clients, "reset", "Resets what a rule has counted for a client, and ends a block.")
     .addHelpText("after", help("sluice clients reset --service checkout per-user ada", "reset"))
-    .action(async (rule: string, client: string[], options) =>
-      done(await change("ResetClient", rule, client, requireService(options), io)),
-    )
+    .action(changing("reset"))
 
   clientCommand(clients, "block", "Makes a rule refuse a client for some time.")
     .option("--for <time>", 'how long, such as "1 hour" or 15m (required)')
@@ -36,50 +55,55 @@ export function addClientsCommand(
       "after",
       help('sluice clients block --service checkout per-user ada --for "1 hour"', "blocked"),
     )
-    .action(async (rule: string, client: string[], options) => {
-      const { for: time, ...others } = requireService(options)
-      if (time === undefined)
-        throw new UsageError('--for is missing: give the time to block the client, such as --for "1 hour"')
-      done(await change("BlockClient", rule, client, { ...others, for: time }, io))
-    })
+    .action(changing("block"))
 
   clientCommand(clients, "unblock", "Ends the block of a client, but keeps what was counted.")
     .addHelpText("after", help("sluice clients unblock --service checkout per-user ada", "unblocked"))
-    .action(async (rule: string, client: string[], options) =>
-      done(await change("UnblockClient", rule, client, requireService(options), io)),
-    )
+    .action(changing("unblock"))
 
-  serviceCommand(clients, "top", "Lists the clients that the rules of a service refuse most now.")
+  placeCommand(
+    clients,
+    "top",
+    "Lists the clients that rules refuse most now.",
+    "default in Redis: all services",
+  )
     .option("--rule <name>", "only this rule (default: all rules)")
     .addOption(limitOption())
     .addOption(new Option("--watch", "draw the list again every 2 seconds, until Ctrl+C").conflicts("json"))
     .addHelpText("after", help("sluice clients top --service checkout --watch", "listed"))
-    .action(async (options) => {
-      const list = options.watch === true ? watchTop : top
-      done(await list(requireService(options), io))
+    .action(async ({ rule, limit, watch, ...options }: TopOptions) => {
+      const service = options.service === undefined ? undefined : requireService(options)
+      const list = watch === true ? watchTop : top
+      done(await withClients(options, io, (found) => list({ service, rule, limit }, found, io), "list"))
     })
 
   return clients
 }
 
 function clientCommand(clients: Command, name: string, description: string): Command {
-  return serviceCommand(clients, name, description)
+  return placeCommand(clients, name, description, "required")
     .argument("<rule>", "the name of the rule")
     .argument(
       "[client...]",
       "the values of the rule's fields: one for most rules, none if it counts the whole service",
     )
+    .addOption(new Option("--rules <file>", "look in the Redis of an app with these rules").conflicts("url"))
+    .option("--hash-keys", "the app's option hashKeys is true; its hashSecret is SLUICE_HASH_SECRET")
+    .option("--no-hash-keys", "the app's option hashKeys is false")
+    .addOption(ipv6PrefixOption())
 }
 
-function serviceCommand(clients: Command, name: string, description: string): Command {
+function placeCommand(clients: Command, name: string, description: string, isRequired: string): Command {
   return clients
     .command(name)
     .description(description)
-    .option("-s, --service <id>", "the service that the rule belongs to (required)")
+    .option("-s, --service <id>", `the service that the rule belongs to (${isRequired})`)
     .option(
       "--url <url>",
       "the HTTP address of the decision service (default: SLUICE_URL, or http://127.0.0.1:8080)",
     )
+    .addOption(new Option("--redis <url>", "the Redis of the app (default: REDIS_URL)").conflicts("url"))
+    .addOption(prefixOption())
     .addOption(jsonOption())
 }
 
@@ -87,12 +111,18 @@ function serviceCommand(clients: Command, name: string, description: string): Co
  * Throws if `--service` is missing. If the option were mandatory, commander would report that it is missing before it
  * reports a misspelled `--servic`.
  */
-function requireService<T extends Partial<ClientsOptions> & { readonly for?: string }>(
-  options: T,
-): T & ClientsOptions {
-  const { service = "" } = options
+function requireService({ service = "" }: { readonly service?: string | undefined }): string {
   if (service === "") throw new UsageError("--service is missing: give the service that the rule belongs to")
-  return { ...options, service }
+  return service
+}
+
+/** Throws if the length of a block is missing or has no unit. Sluice would read such a number as milliseconds. */
+function requireTime({ for: time }: Pick<ClientOptions, "for">): string {
+  if (time === undefined)
+    throw new UsageError('--for is missing: give the time to block the client, such as --for "1 hour"')
+  if (/^\s*\d+\s*$/.test(time))
+    throw new UsageError(`--for ${time} has no unit: give one, such as "1 hour" or 15m`)
+  return time
 }
 
 function help(example: string, ok: string): string {
@@ -102,9 +132,10 @@ Example:
 
 Exit codes:
   0  ${ok}
-  1  refused by the service: unknown rule, invalid client or invalid token
-  2  invalid command line
-  3  the service could not be reached, or its store did not respond`
+  1  refused by the service: unknown rule, invalid client or invalid token; or invalid rules in the file
+  2  invalid command line, or a file, a rule or a client that does not fit
+  3  the service or its store, or Redis, could not be reached
+`
 }
 
 const CLIENTS_HELP = `
@@ -113,4 +144,9 @@ Example:
   sluice clients show --service checkout per-user ada
   sluice clients reset --service checkout per-user ada
 
-SLUICE_TOKEN is the token that may register the rules of the service.`
+SLUICE_TOKEN is the token that may register the rules of the service.
+
+Without the decision service:
+  export REDIS_URL=redis://:password@redis.internal:6379
+  sluice clients show --rules rules.yaml --service checkout per-user ada
+  sluice clients top`

@@ -3,6 +3,7 @@ import {
   InvalidRuleError,
   RuleSourceError,
   SluiceError,
+  StoreUnavailableError,
   withoutCredentials,
 } from "@sluice/core"
 import { RuleConflictError } from "@sluice/rules"
@@ -78,6 +79,6 @@ function exitCodeOf(error: unknown): ExitCode {
   // Recognize a LogError by its code, because its class is only loaded by commands that read logs.
   if (error instanceof SluiceError && error.code === "SLUICE_LOG") return EXIT.usage
   if (error instanceof ServiceCallError) return error.isUnreachable ? EXIT.unreachable : EXIT.problems
-  if (error instanceof RuleSourceError) return EXIT.unreachable
+  if (error instanceof RuleSourceError || error instanceof StoreUnavailableError) return EXIT.unreachable
   return EXIT.unexpected
 }

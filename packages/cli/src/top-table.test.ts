@@ -12,8 +12,7 @@ const CLIENT = { rule: "calls", key: "ada", shadow: false, refusals: 3, error: 0
 
 function shown(answer: Partial<TopAnswer>, width = 120): readonly string[] {
   const lines = topLines(
-    "shop",
-    { atMs: `${AT_MS}`, sinceMs: `${AT_MS}`, rules: [RULE], refused: [], ...answer },
+    { service: "shop", atMs: `${AT_MS}`, sinceMs: `${AT_MS}`, rules: [RULE], refused: [], ...answer },
     width,
   )
   return lines.map((line) => linesText(line))

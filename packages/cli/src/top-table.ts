@@ -3,6 +3,7 @@ import { type OutputLine, printable, tinted, widthOf } from "./line.ts"
 
 /** The response of `ListClients`. 64-bit numbers are strings in JSON. */
 export interface TopAnswer {
+  readonly service: string
   readonly atMs: string
   readonly sinceMs: string
   readonly rules: readonly TopRule[]
@@ -48,8 +49,8 @@ const BAR_SECONDS = 10
 const BARS = "▁▂▃▄▅▆▇█"
 
 /** Returns the tables of rules and of clients, in lines of at most `width` columns. */
-export function topLines(service: string, answer: TopAnswer, width: number): readonly OutputLine[] {
-  const { rules, refused } = answer
+export function topLines(answer: TopAnswer, width: number): readonly OutputLine[] {
+  const { service, rules, refused } = answer
   const atMs = Number(answer.atMs)
   const clock = new Date(atMs).toTimeString().slice(0, 8)
   const head = cut(

@@ -1,29 +1,25 @@
 import { setTimeout as sleep } from "node:timers/promises"
+import { StoreUnavailableError } from "@sluice/core"
+import type { ClientsBackend, TopList, TopQuery } from "../clients/clients-backend.ts"
 import type { Io } from "../io.ts"
-import { formatLine, hasColour, printable, tinted } from "../line.ts"
+import { formatLine, hasColour, type OutputLine, printable, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { callService, ServiceCallError } from "../service-call.ts"
-import { cut, type TopAnswer, topLines } from "../top-table.ts"
-import type { ClientsOptions } from "./clients.ts"
-
-/** Options of `sluice clients top`. */
-export interface TopOptions extends ClientsOptions {
-  readonly rule?: string
-  readonly limit?: number
-}
+import { ServiceCallError } from "../service-call.ts"
+import { cut, topLines } from "../top-table.ts"
 
 const EVERY_MS = 2_000
 /** Shorter than for other calls, because the screen is not drawn during a call. */
 const WATCH_TIMEOUT_MS = 4_000
 
 /** Runs `sluice clients top`: lists the clients that the rules of a service refuse most. */
-export async function top(options: TopOptions, io: Io): Promise<CommandOutcome> {
-  const { service } = options
-  const answer = await list(options, io)
+export async function top(query: TopQuery, clients: ClientsBackend, io: Io): Promise<CommandOutcome> {
+  const { services, missing } = await clients.top(query)
+  const [named] = query.service === undefined ? [] : services
   return {
     exitCode: EXIT.ok,
-    json: { ok: true, service, ...answer },
-    text: topLines(service, answer, sizeOf(io.stdout).columns),
+    json: { ok: true, ...(named ?? { services }), missing },
+    text: linesOf(services, sizeOf(io.stdout).columns),
+    ...(missing !== undefined && { warnings: [tinted("changed", missing)] }),
   }
 }
 
@@ -31,22 +27,22 @@ export async function top(options: TopOptions, io: Io): Promise<CommandOutcome> 
  * Runs `sluice clients top --watch`: draws the list every two seconds until Ctrl+C. If the service stops responding, the
  * list stays, with a line that says so.
  */
-export async function watchTop(options: TopOptions, io: Io): Promise<CommandOutcome> {
+export async function watchTop(query: TopQuery, clients: ClientsBackend, io: Io): Promise<CommandOutcome> {
   const ending = new AbortController()
   const { signal } = ending
   io.once?.("SIGINT", () => ending.abort())
-  let drawn: TopAnswer | undefined
+  let drawn: TopList | undefined
   try {
     for (;;) {
       let problem: string | undefined
       try {
-        drawn = await list(options, io, { signal, timeoutMs: WATCH_TIMEOUT_MS })
+        drawn = await clients.top(query, { signal, timeoutMs: WATCH_TIMEOUT_MS })
+        problem = drawn.missing
       } catch (error) {
-        const isStale = error instanceof ServiceCallError && error.isUnreachable && drawn !== undefined
-        if (!isStale || signal.aborted) throw error
-        problem = staleLine(drawn as TopAnswer, error)
+        if (!isUnreachable(error) || drawn === undefined || signal.aborted) throw error
+        problem = staleLine(drawn, error)
       }
-      draw(options.service, drawn as TopAnswer, problem, io)
+      draw(drawn, problem, io)
       await sleep(EVERY_MS, undefined, { signal })
     }
   } catch (error) {
@@ -55,16 +51,17 @@ export async function watchTop(options: TopOptions, io: Io): Promise<CommandOutc
   }
 }
 
-async function list(
-  { service, url, rule = "", limit = 0 }: TopOptions,
-  io: Io,
-  wait?: Parameters<typeof callService>[4],
-): Promise<TopAnswer> {
-  return (await callService(url, "ListClients", { service, rule, limit }, io, wait)) as unknown as TopAnswer
+function isUnreachable(error: unknown): error is Error {
+  return error instanceof StoreUnavailableError || (error instanceof ServiceCallError && error.isUnreachable)
 }
 
-function staleLine({ atMs }: TopAnswer, { message }: Error): string {
-  return `stale since ${new Date(Number(atMs)).toTimeString().slice(0, 8)}: ${message}`
+function staleLine({ services: [first] }: TopList, { message }: Error): string {
+  const since = first === undefined ? "" : ` since ${new Date(Number(first.atMs)).toTimeString().slice(0, 8)}`
+  return `stale${since}: ${message}`
+}
+
+function linesOf(services: TopList["services"], width: number): readonly OutputLine[] {
+  return services.flatMap((answer, at) => [...(at === 0 ? [] : [""]), ...topLines(answer, width)])
 }
 
 /** Returns the size of the terminal. A terminal that does not know its size, such as of `docker exec -t`, has size 0. */
@@ -73,11 +70,11 @@ function sizeOf({ columns, rows }: Io["stdout"]): { readonly columns: number; re
 }
 
 /** Draws over the last list on a terminal, and otherwise writes another one. */
-function draw(service: string, answer: TopAnswer, problem: string | undefined, { stdout, env }: Io): void {
+function draw({ services }: TopList, problem: string | undefined, { stdout, env }: Io): void {
   const { isTTY = false } = stdout
   const { columns, rows } = sizeOf(stdout)
   const warning = problem === undefined ? [] : [tinted("bad", cut(printable(problem), columns))]
-  const lines = [...warning, ...topLines(service, answer, columns)]
+  const lines = [...warning, ...linesOf(services, columns)]
   const texts = lines.slice(0, rows - 1).map((line) => formatLine(line, hasColour(stdout, env)))
   // Clear each line before its text. Afterwards, a terminal would clear the last column of a line that fills it.
   if (isTTY) stdout.write(`\u001b[H${texts.map((text) => `\u001b[K${text}\n`).join("")}\u001b[J`)

@@ -1,0 +1,183 @@
+import {
+  createLimiter,
+  InvalidRuleError,
+  type Limiter,
+  type LimiterOptions,
+  type RequestFacts,
+  type Rule,
+  type StoreUnavailableError,
+} from "@sluice/core"
+import type { CounterKey } from "@sluice/core/stores"
+import { redisKey, redisStore } from "@sluice/redis"
+import { ruleName } from "@sluice/rules"
+import type { Cluster, Redis } from "ioredis"
+import type { Io } from "../io.ts"
+import { documentsOf, readRulesFile } from "../rules-file.ts"
+import { UsageError } from "../usage-error.ts"
+import type {
+  ClientAction,
+  ClientsBackend,
+  CountedClient,
+  ShownClient,
+  TopList,
+  TopQuery,
+  TopWait,
+} from "./clients-backend.ts"
+import { RedisBoard } from "./redis-board.ts"
+import { connectRedis, REPLY_MS } from "./redis-connection.ts"
+
+/** Where an app counts, and how it names its counters. */
+export interface RedisPlace {
+  readonly url: string
+  /** The option or variable that contains the URL. */
+  readonly source: string
+  readonly prefix: string | undefined
+  /** The file with the rules of the app. Not read for a list. */
+  readonly rules: string
+  readonly naming: Pick<LimiterOptions<unknown>, "hashKeys" | "hashSecret" | "ipv6Prefix">
+}
+
+/** A hash that replaces the value of a client, as lists show it. No name of a client is likely to look like one. */
+const HASH = /^#[\w-]{22}$/
+
+/** A client that was found, and the means to inspect and change it. */
+interface ClientInRedis {
+  readonly limiter: Limiter
+  readonly request: RequestFacts
+  /** Absent if the rule does not count the client, because the client is on its allow list. */
+  readonly counter: CounterKey | undefined
+  /** Absent if the rule cannot block the client. */
+  readonly penalty: CounterKey | undefined
+  readonly isShadow: boolean
+  keyOf(counter: CounterKey): string
+  /** Resolves with true if Redis contains one of the counters, and with undefined if that is unknown. */
+  exists(counters: readonly (CounterKey | undefined)[]): Promise<boolean | undefined>
+}
+
+/** The clients of an app in its Redis. */
+export class RedisClients implements ClientsBackend {
+  readonly #place: RedisPlace
+  readonly #io: Io
+  #client: Redis | Cluster | undefined
+  #board: RedisBoard | undefined
+
+  constructor(place: RedisPlace, io: Io) {
+    this.#place = place
+    this.#io = io
+  }
+
+  show(named: CountedClient): Promise<ShownClient> {
+    return this.#find(named, async ({ limiter, request, counter, isShadow: shadow, keyOf, exists }) => {
+      const [{ checks }, counted] = await Promise.all([limiter.peek(request), exists([counter])])
+      const { limit = 0, remaining = 0, refusal = "", retryAfterMs = 0, resetAfterMs = 0 } = checks[0] ?? {}
+      return {
+        ...{ limit: `${limit}`, remaining: `${remaining}`, resetAfterMs: `${resetAfterMs}` },
+        ...{ refusal, shadow, degraded: false, allowedByList: counter === undefined },
+        ...(refusal !== "" && Number.isFinite(retryAfterMs) && { retryAfterMs: `${retryAfterMs}` }),
+        ...(counter !== undefined && { partition: counter.partition, key: keyOf(counter) }),
+        ...(counted !== undefined && { counted }),
+      }
+    })
+  }
+
+  change(action: ClientAction, named: CountedClient, time = ""): Promise<boolean> {
+    return this.#find(named, async ({ limiter, request, counter, penalty, isShadow, exists }) => {
+      if (action !== "block") {
+        const isFound = await exists(action === "reset" ? [counter, penalty] : [penalty])
+        await limiter[action](request)
+        return isFound ?? true
+      }
+      if (isShadow) throw new UsageError(`rule ${named.rule} is a shadow rule, so it cannot block a client`)
+      if (counter === undefined) {
+        throw new UsageError(
+          `the client is on the allow list of rule ${named.rule}, so it cannot be blocked; change the rule`,
+        )
+      }
+      await limiter.block(request, { for: time })
+      return true
+    })
+  }
+
+  async top(query: TopQuery, wait?: TopWait): Promise<TopList> {
+    this.#board ??= new RedisBoard(await this.#connect(), this.#place.prefix, this.#io)
+    return this.#board.top(query, wait)
+  }
+
+  close(): void {
+    this.#client?.disconnect()
+  }
+
+  async #connect(): Promise<Redis | Cluster> {
+    this.#client ??= await connectRedis(this.#place.url, this.#place.source)
+    return this.#client
+  }
+
+  /** Calls `use` with a client. Rejects with StoreUnavailableError, also if `use` has ignored that Redis failed. */
+  async #find<Result>(named: CountedClient, use: (found: ClientInRedis) => Promise<Result>): Promise<Result> {
+    const { prefix, naming, rules: file } = this.#place
+    const rules = await rulesOf(named, file, this.#io)
+    const redis = await this.#connect()
+    const limiter = createLimiter({
+      ...{ service: named.service, ...naming, rules, storeTimeoutMs: REPLY_MS },
+      store: redisStore({ client: redis, prefix, timeoutMs: REPLY_MS }),
+      // A limiter's warnings are about the code of an app.
+      logger: { warn() {}, error() {} },
+    })
+    let failure: StoreUnavailableError | undefined
+    limiter.on("store-error", (error) => {
+      failure = error
+    })
+    const keyOf = (counter: CounterKey): string => redisKey(counter, prefix)
+    try {
+      const [only = "", ...others] = named.client
+      const isHash = others.length === 0 && HASH.test(only)
+      const request = limiter.client(named.rule, isHash ? only : named.client)
+      const [{ counter, penalty, shadow = false } = {}] = await limiter.explain(request)
+      const result = await use({
+        ...{ limiter, request, counter, penalty, isShadow: shadow, keyOf },
+        exists: (counters) =>
+          exists(
+            redis,
+            counters.flatMap((each) => (each === undefined ? [] : keyOf(each))),
+          ),
+      })
+      if (failure !== undefined) throw failure
+      return result
+    } finally {
+      await limiter.close()
+    }
+  }
+}
+
+/**
+ * Returns the rules of the client's service in a file. Rejects with InvalidRuleError for a file with problems, and with
+ * UsageError if it lacks the service or the rule.
+ */
+async function rulesOf({ service, rule }: CountedClient, name: string, io: Io): Promise<readonly Rule[]> {
+  const file = await readRulesFile(name, {}, io)
+  if (file.problems.length > 0) {
+    throw new InvalidRuleError(file.problems.map((problem) => ({ ...problem, file: file.name })))
+  }
+  const rules = documentsOf(file, [service]).flatMap((document) => document.rules)
+  const names = rules.map(ruleName)
+  if (!names.includes(rule)) {
+    const known = names.map((each) => JSON.stringify(each)).join(", ")
+    throw new UsageError(
+      `Service ${JSON.stringify(service)} has no rule ${JSON.stringify(rule)} in ${file.name}: its rules are ${known}.`,
+    )
+  }
+  return rules.map((each) => ({ field: "service", ...each }))
+}
+
+/** Resolves with whether one of the keys exists, or with undefined if that is unknown. */
+async function exists(redis: Redis | Cluster, keys: readonly string[]): Promise<boolean | undefined> {
+  if (keys.length === 0) return undefined
+  try {
+    // One command could not read keys of several slots of a cluster.
+    const found = await Promise.all(keys.map((key) => redis.exists(key)))
+    return found.includes(1)
+  } catch {
+    // The user may not be permitted to ask.
+    return undefined
+  }
+}

@@ -1,0 +1,110 @@
+import { StoreUnavailableError } from "@sluice/core"
+import { beforeDeadline, sentenceOf } from "@sluice/core/kit"
+import type { Cluster, Redis, RedisOptions } from "ioredis"
+import { UsageError } from "../usage-error.ts"
+
+/** Longest wait for a connection, and afterwards for the reply to a command. */
+export const REPLY_MS = 5_000
+/** Wait before a lost connection is opened again. */
+const RECONNECT_MS = 500
+
+/**
+ * Connects to the Redis server at a URL, or to the cluster that it is part of. Several URLs, separated by commas, are
+ * nodes of a cluster. `source` names the option or variable that contains the URL. Throws UsageError for an invalid URL.
+ * Rejects with StoreUnavailableError if Redis cannot be used. Loads ioredis only when called.
+ */
+export async function connectRedis(url: string, source: string): Promise<Redis | Cluster> {
+  // Split only before a URL, because a password may contain a comma.
+  const urls = url.split(/\s*,\s*(?=rediss?:\/\/)/)
+  for (const each of urls) requireRedisUrl(each, source)
+  const [first = "", ...others] = urls
+  const { Cluster, Redis } = await import("ioredis")
+  const times = { connectTimeout: REPLY_MS, commandTimeout: REPLY_MS }
+  let isConnected = false
+  const retryStrategy = (): number | null => (isConnected ? RECONNECT_MS : null)
+  let client: Redis | Cluster = new Redis(first, { ...times, lazyConnect: true, retryStrategy })
+  if (others.length > 0 || (await isOfCluster(client, first))) {
+    client.disconnect()
+    const redisOptions = { ...times, ...accessOf(first) }
+    client = new Cluster(urls.map(nodeOf), {
+      lazyConnect: true,
+      clusterRetryStrategy: retryStrategy,
+      redisOptions,
+    })
+    await connect(client, first)
+  }
+  isConnected = true
+  return client
+}
+
+/** Connects a client. Resolves with true if its server is a node of a cluster. */
+async function isOfCluster(client: Redis, url: string): Promise<boolean> {
+  await connect(client, url)
+  // The user may not be permitted to ask.
+  const info = await client.info("cluster").catch(() => "")
+  return /^cluster_enabled:1/m.test(info)
+}
+
+/** Connects a client. Rejects with StoreUnavailableError, also if the server refuses the database of the URL. */
+async function connect(client: Redis | Cluster, url: string): Promise<void> {
+  let problem: Error | undefined
+  let nodeProblem: Error | undefined
+  client.on("error", (error: Error) => {
+    problem = error
+  })
+  client.on("node error", (error: Error) => {
+    nodeProblem = error
+  })
+  const late = () => Promise.reject(new Error(`It did not respond within ${REPLY_MS / 1_000} seconds`))
+  await beforeDeadline(client.connect(), REPLY_MS, late).catch((error: Error) => {
+    problem = nodeProblem ?? problem ?? error
+  })
+  if (problem === undefined) return
+  client.disconnect()
+  const { message, code = "" } = problem as NodeJS.ErrnoException
+  const reason = sentenceOf(message || code)
+  throw new StoreUnavailableError(
+    `Redis at ${new URL(url).host} cannot be used: ${reason} Check REDIS_URL or --redis, then run the command again.`,
+    { outcome: "not-applied", cause: problem },
+  )
+}
+
+function requireRedisUrl(text: string, source: string): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const databases = [url?.pathname.slice(1), url?.searchParams.get("db") ?? ""]
+  const isValid =
+    /^rediss?:$/.test(url?.protocol ?? "") &&
+    url?.hostname !== "" &&
+    [url?.username, url?.password].every(isDecodable) &&
+    // For another database name, ioredis would use database 0.
+    databases.every((each) => /^\d*$/.test(each as string))
+  if (isValid) return
+  // Do not show the value, because it may contain a password anywhere.
+  throw new UsageError(
+    `${source} is not a valid URL of Redis: give one such as redis://localhost:6379/0, or rediss:// with TLS; write %25 for each % of a password`,
+  )
+}
+
+function isDecodable(text = ""): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function nodeOf(url: string): { readonly host: string; readonly port: number } {
+  const { hostname, port } = new URL(url)
+  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? 6_379 : Number(port) }
+}
+
+/** Returns the credentials and the TLS options for all nodes, because nodes that are discovered later have no URL. */
+function accessOf(url: string): Pick<RedisOptions, "username" | "password" | "tls"> {
+  const { protocol, username, password } = new URL(url)
+  return {
+    ...(username !== "" && { username: decodeURIComponent(username) }),
+    ...(password !== "" && { password: decodeURIComponent(password) }),
+    ...(protocol === "rediss:" && { tls: {} }),
+  }
+}

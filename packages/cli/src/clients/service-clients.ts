@@ -1,0 +1,44 @@
+import type { Io } from "../io.ts"
+import { callService } from "../service-call.ts"
+import type { TopAnswer } from "../top-table.ts"
+import { UsageError } from "../usage-error.ts"
+import type {
+  ClientAction,
+  ClientsBackend,
+  CountedClient,
+  ShownClient,
+  TopList,
+  TopQuery,
+  TopWait,
+} from "./clients-backend.ts"
+
+const METHODS = { reset: "ResetClient", block: "BlockClient", unblock: "UnblockClient" } as const
+
+/** The clients of services in a decision service. */
+export class ServiceClients implements ClientsBackend {
+  readonly #url: string | undefined
+  readonly #io: Io
+
+  constructor(url: string | undefined, io: Io) {
+    this.#url = url
+    this.#io = io
+  }
+
+  async show(client: CountedClient): Promise<ShownClient> {
+    return (await callService(this.#url, "ShowClient", client, this.#io)) as unknown as ShownClient
+  }
+
+  async change(action: ClientAction, client: CountedClient, time?: string): Promise<boolean> {
+    await callService(this.#url, METHODS[action], { ...client, for: time }, this.#io)
+    return true
+  }
+
+  async top({ service, rule = "", limit = 0 }: TopQuery, wait?: TopWait): Promise<TopList> {
+    if (service === undefined)
+      throw new UsageError("--service is missing: the decision service lists the clients of one service")
+    const answer = await callService(this.#url, "ListClients", { service, rule, limit }, this.#io, wait)
+    return { services: [{ ...answer, service } as unknown as TopAnswer] }
+  }
+
+  close(): void {}
+}
