@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
 import { memoryStore } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
+import { recordActivity } from "@sluice/dashboard"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { run } from "../../packages/cli/src/run.ts"
@@ -37,7 +38,7 @@ async function start(): Promise<Started> {
   const started = await startService(home, {
     shared: { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock },
     tokens: tokens({ "*": "the-token" }),
-    activity: true,
+    activity: recordActivity([], { clock }),
   })
   const decide = async (user: string, times: number) => {
     for (let i = 0; i < times; i++) await post(started, FORWARD, { service: "shop", request: { user } })

@@ -1,5 +1,6 @@
 import { memoryStore } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
+import { recordActivity } from "@sluice/dashboard"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { expect, it, onTestFinished } from "vitest"
 import { sluice } from "../cli/in-process.ts"
@@ -21,7 +22,7 @@ it("the guide's command lists the client of the decision service as the guide sh
   const started = await startService(home, {
     shared: { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock },
     tokens: tokens({ "*": "the-token" }),
-    activity: true,
+    activity: recordActivity([], { clock }),
   })
   onTestFinished(() => started.stop())
   for (const times of [6, 0, 2, 4, 6, 8, 8, 5, 3, 2, 1, 0, 0, 3]) {

@@ -1,3 +1,4 @@
+import { recordActivity } from "@sluice/dashboard"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { useFolder } from "../cli/folder.ts"
@@ -21,7 +22,10 @@ beforeAll(async () => {
   await home.registry.register("checkout", [
     { name: "per-user", field: "user_id", limit: 5, window: "1 day", algorithm: "fixed-window" },
   ])
-  started = await startService(home, { tokens: tokens({ checkout: "the-token" }), activity: true })
+  started = await startService(home, {
+    tokens: tokens({ checkout: "the-token" }),
+    activity: recordActivity([]),
+  })
 })
 afterAll(async () => started.stop())
 

@@ -1,5 +1,6 @@
 import { memoryStore } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
+import { recordActivity } from "@sluice/dashboard"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { type Answered, DOORS_AND_CONNECT } from "./door-clients.ts"
@@ -22,7 +23,7 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     const started = await openService(rulesInMemory(), {
       shared: { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock },
       tokens: tokens(TOKENS),
-      activity,
+      activity: activity ? recordActivity([], { clock }) : undefined,
     })
     const door = open(started)
     onTestFinished(() => door.close())
@@ -48,7 +49,7 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     await decide("ada", 8)
     const { value } = await list()
     const [perUser = {}, trial] = value.rules as List
-    expect(value).toMatchObject({ at_ms: START_MS + 60_000, since_ms: START_MS })
+    expect(value).toMatchObject({ at_ms: START_MS + 60_000, since_ms: START_MS, instances: 1, missing: "" })
     expect(perUser).toMatchObject({ rule: "per-user", refused_clients: 2, shadow: false })
     const { admitted, refused } = perUser.seconds as Record<string, readonly number[]>
     expect([admitted?.length, admitted?.[0], admitted?.at(-1)]).toEqual([61, 5, 5])
@@ -180,7 +181,8 @@ describe.each(DOORS_AND_CONNECT)("over %s", (_, open) => {
     const sums = async () => ((await door.call("Overview", {}, "the-token")).value.services as List)[0]
     // Both rules count a request that both admit, and a refused request takes nothing of the shadow rule.
     const counted = { admitted: 12, refused: 2, shadowed: 0, over_limit: 0, degraded: 0 }
-    expect(await sums()).toEqual({ service: "shop", since_ms: START_MS, seconds: counted, day: counted })
+    const sum = { service: "shop", instances: 1, since_ms: START_MS, seconds: counted, day: counted }
+    expect(await sums()).toEqual(sum)
     clock.advance(300_000)
     expect((await door.call("Overview", {}, "the-token")).value.at_ms).toBe(START_MS + 300_000)
     expect(await sums()).toMatchObject({ seconds: { admitted: 0, refused: 0 }, day: counted })

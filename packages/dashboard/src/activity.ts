@@ -7,13 +7,15 @@ import {
   requireOptions,
   steadyClock,
 } from "@sluice/core/kit"
-import type { ActivityOverview } from "./overview/overview.ts"
+import type { ActivityOverview, ActivitySums } from "./overview/overview.ts"
 import { overviewOf } from "./overview/overview-of.ts"
+import { byRefusals, mergeSums, sumsIn } from "./overview/sums-of.ts"
 import { ActivityRecorder } from "./recorder/recorder.ts"
 import { RecorderTime } from "./recorder/recorder-time.ts"
-import type { ActivitySnapshot, ActivitySums } from "./recorder/snapshot.ts"
+import type { ActivitySnapshot } from "./recorder/snapshot.ts"
 import type { ActivityBoard } from "./shared/activity-board.ts"
-import { Sharing } from "./shared/sharing.ts"
+import { type Others, Sharing } from "./shared/sharing.ts"
+import { textOfSnapshots } from "./shared/snapshot-text.ts"
 
 /** Options of `recordActivity`. */
 export interface ActivityOptions {
@@ -28,18 +30,20 @@ export interface ActivityOptions {
 
 /** What limiters of this process have decided lately. */
 export interface Activity {
-  /** Returns what all limiters have decided, merged by service. */
-  overview(): ActivityOverview
+  /** Also records another limiter. Returns a function that stops this, and deletes the limiter's records. */
+  record(limiter: Limiter<never>): () => void
+  /** Returns what all limiters have decided, or only those of a service, merged by service. */
+  overview(service?: string): ActivityOverview
   /**
    * Resolves with what the limiters of all processes have decided that use the same `shared`. Without `shared`, these are
-   * the limiters of this process. The other processes notice the first call within 3 s, and then write every 2 s. Never
-   * rejects: if the others cannot be read, `missing` contains the reason.
+   * the limiters of this process. The first call takes 1.5 s, until the other processes have written. They write every
+   * 2 s, until ten seconds after the last call. Never rejects: if the others cannot be read, `missing` contains the reason.
    */
-  overviewOfAll(): Promise<ActivityOverview>
+  overviewOfAll(service?: string): Promise<ActivityOverview>
+  /** Resolves with the sums over all rules of each service, as `overviewOfAll` would. Takes much less time. */
+  sumsOfAll(): Promise<ActivitySums>
   /** Returns what each limiter has decided, to be merged with the snapshots of other processes by `mergeActivity`. */
   snapshots(): readonly ActivitySnapshot[]
-  /** Returns the sums over all rules of each limiter. Takes much less time than `snapshots`. */
-  sums(): readonly ActivitySums[]
   /** Stops recording. What has been recorded can still be read. */
   stop(): void
 }
@@ -57,9 +61,10 @@ const checkLimiters = mustBe("a limiter or a list of limiters", LIMITERS, (value
 
 /**
  * Records what limiters decide from now on: for each rule the outcomes of the last five minutes and of the last day, the
- * clients that it refuses most, how many clients it refuses, and the last 200 refusals. The memory is bounded. A decision
- * costs about 0.05 µs more, and a refusal up to 0.6 µs. The records contain addresses and names of clients, so show them
- * only to those who may see them.
+ * clients that it refuses most, how many clients it refuses, and the last 200 refusals. A decision costs about 0.05 µs
+ * more, and a refusal up to 0.6 µs. The records of all limiters of this process take at most 64 MB. Above that, the limiters
+ * that have decided nothing for the longest time lose theirs. The records contain addresses and names of clients, so show
+ * them only to those who may see them.
  *
  * @example
  * ```ts
@@ -81,23 +86,56 @@ export function recordActivity(
   requireOptions("recordActivity()", options, { shared: boardOption, clock: clockOption }, problems)
   const { clock, shared } = options
   const time = clock === undefined ? new RecorderTime(steadyClock) : new RecorderTime(clock, 0)
-  const recorders = [...new Set([limiters].flat())].map((limiter) => new ActivityRecorder(limiter, time))
-  const snapshots = (): readonly ActivitySnapshot[] => recorders.map((recorder) => recorder.snapshot())
-  const sharing = shared === undefined ? undefined : new Sharing(shared, snapshots)
+  const recorders = new Map<Limiter<never>, ActivityRecorder<never>>()
+  const record = (limiter: Limiter<never>): (() => void) => {
+    const recorder = recorders.get(limiter) ?? new ActivityRecorder(limiter, time)
+    recorders.set(limiter, recorder)
+    return () => {
+      recorder.stop()
+      recorders.delete(limiter)
+    }
+  }
+  for (const limiter of [limiters].flat()) record(limiter)
+  const snapshots = (service?: string): readonly ActivitySnapshot[] =>
+    [...recorders.values()].filter(isOf(service)).map((recorder) => recorder.snapshot())
+  const sharing =
+    shared === undefined
+      ? undefined
+      : new Sharing(shared, () => textOfSnapshots(mostRefusing(recorders.values())))
+  const others = async (): Promise<Others> =>
+    (await sharing?.others()) ?? { snapshots: [], missing: undefined }
   return {
-    snapshots,
-    sums: () => recorders.map((recorder) => recorder.sums()),
-    overview: () => overviewOf(snapshots(), time.now()),
-    async overviewOfAll() {
-      const { snapshots: others = [], missing } = (await sharing?.others()) ?? {}
-      const overview = overviewOf([...snapshots(), ...others], time.now())
+    record,
+    snapshots: () => snapshots(),
+    overview: (service) => overviewOf(snapshots(service), time.now()),
+    async overviewOfAll(service) {
+      const { snapshots: ofOthers, missing } = await others()
+      const overview = overviewOf([...snapshots(service), ...ofOthers.filter(isOf(service))], time.now())
       return missing === undefined ? overview : { ...overview, missing }
+    },
+    async sumsOfAll() {
+      const { snapshots: ofOthers, missing } = await others()
+      const nowMs = time.now()
+      const own = [...recorders.values()].map((recorder) => recorder.sums())
+      const services = mergeSums([...own, ...ofOthers.map((snapshot) => sumsIn(snapshot, nowMs))])
+      return { atMs: nowMs, services, ...(missing !== undefined && { missing }) }
     },
     stop() {
       sharing?.stop()
-      for (const recorder of recorders) recorder.stop()
+      for (const recorder of recorders.values()) recorder.stop()
     },
   }
+}
+
+function isOf(service: string | undefined): (recorded: { readonly service: string }) => boolean {
+  return (recorded) => service === undefined || recorded.service === service
+}
+
+/** Returns the snapshots by falling number of recent refusals. Each is taken when it is read. */
+function* mostRefusing(recorders: Iterable<ActivityRecorder<never>>): Iterable<ActivitySnapshot> {
+  const ranked = Array.from(recorders, (recorder) => ({ recorder, sums: recorder.sums() }))
+  for (const { recorder } of ranked.sort((one, other) => byRefusals(one.sums, other.sums)))
+    yield recorder.snapshot()
 }
 
 function isLimiter(value: unknown): boolean {

@@ -8,6 +8,7 @@ export { type Dashboard, type DashboardOptions, type DashboardSource, dashboard 
 export type { FastifyScope, KoaContext } from "./mount/servers.ts"
 export type {
   ActivityOverview,
+  ActivitySums,
   InstanceOverview,
   RuleOverview,
   ServiceOverview,
@@ -15,7 +16,6 @@ export type {
 export { overviewOf as mergeActivity } from "./overview/overview-of.ts"
 export type {
   ActivitySnapshot,
-  ActivitySums,
   BusyClient,
   DecisionOutcome,
   LimitedClient,
@@ -24,5 +24,6 @@ export type {
   RecentRefusal,
   RuleActivity,
   RulesState,
+  ServiceSums,
 } from "./recorder/snapshot.ts"
 export type { ActivityBoard, BoardState } from "./shared/activity-board.ts"

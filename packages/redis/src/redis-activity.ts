@@ -26,7 +26,7 @@ export interface RedisActivity {
 
 /** What Redis knows of the processes. */
 export interface RedisActivityReply {
-  /** Whether a process has watched in the past ten seconds. */
+  /** Whether a process has watched in the ten seconds before this call. */
   readonly isWatched: boolean
   /** Whether no further text fits. There are at most 200 texts of 256 kB, and 8 MB together. */
   readonly isFull: boolean

@@ -1,4 +1,4 @@
-import { DistinctKeys } from "../recorder/distinct.ts"
+import { DistinctKeys, SHARED_SEED } from "../recorder/distinct.ts"
 import { laterRefusal, limitedClient, MOST_REFUSED, refusedKey } from "../recorder/refused-clients.ts"
 import { MOST_BUSY } from "../recorder/rule-recorder.ts"
 import {
@@ -19,27 +19,34 @@ const MOST_REFUSALS = 200
 
 /** Merges what several limiters and processes have recorded. `nowMs` is the time of the overview. */
 export function overviewOf(snapshots: readonly ActivitySnapshot[], nowMs: number): ActivityOverview {
-  const services = [...new Set(snapshots.map(({ service }) => service))].sort()
+  const services = [...groupBy(snapshots, ({ service }) => service)]
   return {
     atMs: nowMs,
-    services: services.map((service) =>
-      serviceOf(
-        service,
-        snapshots.filter((snapshot) => snapshot.service === service),
-        nowMs,
-      ),
-    ),
+    services: services
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([service, own]) => serviceOf(service, own, nowMs)),
   }
 }
 
+/** Returns the values by their keys, in the order of the first value of each key. */
+function groupBy<Value>(values: Iterable<Value>, keyOf: (value: Value) => string): Map<string, Value[]> {
+  const groups = new Map<string, Value[]>()
+  for (const value of values) {
+    const group = groups.get(keyOf(value))
+    if (group === undefined) groups.set(keyOf(value), [value])
+    else group.push(value)
+  }
+  return groups
+}
+
 function serviceOf(service: string, snapshots: readonly ActivitySnapshot[], nowMs: number): ServiceOverview {
-  const names = new Set(snapshots.flatMap(({ rules }) => rules.map(({ rule }) => rule)))
+  const parts = snapshots.flatMap(({ rules, atMs }) => rules.map((each): Part => ({ ...each, atMs })))
   return {
     service,
     instances: snapshots.map(({ instance, sinceMs, atMs, status, rulesStatus }) => ({
       ...{ instance, sinceMs, atMs, status, rulesStatus },
     })),
-    rules: [...names].map((name) => ruleOf(name, snapshots, nowMs)),
+    rules: [...groupBy(parts, ({ rule }) => rule)].map(([rule, own]) => ruleOf(rule, own, nowMs)),
     refusals: snapshots
       .flatMap(({ refusals }) => refusals)
       .sort((one, other) => other.atMs - one.atMs)
@@ -52,15 +59,7 @@ interface Part extends RuleActivity {
   readonly atMs: number
 }
 
-function ruleOf(rule: string, snapshots: readonly ActivitySnapshot[], nowMs: number): RuleOverview {
-  const parts = snapshots.flatMap(({ rules, atMs }) =>
-    rules.filter((each) => each.rule === rule).map((each): Part => ({ ...each, atMs })),
-  )
-  const distinct = new DistinctKeys()
-  for (const { registers } of parts) {
-    const read = registers === undefined ? undefined : DistinctKeys.parse(registers)
-    if (read !== undefined) distinct.merge(read)
-  }
+function ruleOf(rule: string, parts: readonly Part[], nowMs: number): RuleOverview {
   const refused = mergeTop(parts.map(refusedIn), MOST_REFUSED, laterRefusal)
   const busy = mergeTop(parts.map(busyIn), MOST_BUSY, (one) => one)
   return {
@@ -69,9 +68,23 @@ function ruleOf(rule: string, snapshots: readonly ActivitySnapshot[], nowMs: num
     seconds: sumOf(parts, "seconds", 1_000, SECONDS, nowMs),
     slots: sumOf(parts, "slots", SLOT_MS, SLOTS, nowMs),
     refused: refused.keys.map(limitedClient),
-    refusedClients: distinct.size,
+    refusedClients: refused.unlisted === 0 ? refused.keys.length : refusedClientsOf(parts),
     busy: busy.keys.map(({ key, count }): BusyClient => ({ key, requests: count })),
   }
+}
+
+/** Merges estimates. The result is between the largest one and their sum, whatever keys clients choose. */
+function refusedClientsOf(parts: readonly Part[]): number {
+  const estimates = parts.map(({ refusedClients = 0 }) => refusedClients)
+  const most = Math.max(...estimates)
+  const sum = estimates.reduce((all, each) => all + each, 0)
+  if (most === sum) return sum
+  const distinct = new DistinctKeys(SHARED_SEED)
+  for (const { registers = "" } of parts) {
+    const read = DistinctKeys.parse(registers)
+    if (read !== undefined) distinct.merge(read)
+  }
+  return Math.min(sum, Math.max(most, distinct.size))
 }
 
 function refusedIn({ refused, unlistedRefusals }: RuleActivity) {
@@ -86,6 +99,15 @@ function busyIn({ busy }: RuleActivity) {
   return { keys: busy.map(({ key, requests }) => ({ key, count: requests, error: 0 })), unlisted: 0 }
 }
 
+/**
+ * Returns by how many spans a snapshot is older than the overview. A snapshot cannot come from the future, so the clock of
+ * a process that is ahead is moved back. Otherwise, the latest span would show all that it has counted since.
+ */
+export function spansBetween(atMs: number, nowMs: number, spanMs: number): number {
+  const ahead = Math.round(Math.max(0, atMs - nowMs) / spanMs)
+  return Math.floor(nowMs / spanMs) - Math.floor(atMs / spanMs) + ahead
+}
+
 /** Adds up the counts of all parts by their spans of time, and lets them end with the span of `nowMs`. */
 function sumOf(
   parts: readonly Part[],
@@ -96,11 +118,11 @@ function sumOf(
 ): OutcomeCounts {
   const sum: Partial<Record<DecisionOutcome, readonly number[]>> = {}
   for (const outcome of OUTCOMES) {
+    if (parts.every((part) => part[member][outcome] === undefined)) continue
     const total: number[] = Array(spans).fill(0)
     for (const part of parts) {
       const counts = part[member][outcome] ?? []
-      // The snapshot of another process may be some spans older, or newer by its clock.
-      const older = Math.floor(nowMs / spanMs) - Math.floor(part.atMs / spanMs)
+      const older = spansBetween(part.atMs, nowMs, spanMs)
       for (const [i, count] of counts.entries()) {
         const at = Math.min(spans - 1, spans - counts.length + i - older)
         if (at >= 0) total[at] = (total[at] as number) + count

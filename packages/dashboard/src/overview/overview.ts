@@ -5,6 +5,7 @@ import type {
   OutcomeCounts,
   RecentRefusal,
   RulesState,
+  ServiceSums,
 } from "../recorder/snapshot.ts"
 
 /** What all watched limiters have decided lately, in one process or in several. Contains only JSON values. */
@@ -14,6 +15,16 @@ export interface ActivityOverview {
   /** The services of the limiters, by name. */
   readonly services: readonly ServiceOverview[]
   /** What `overviewOfAll()` could not read of other processes, and why, in sentences. Absent if nothing is missing. */
+  readonly missing?: string
+}
+
+/** How many requests all watched limiters have decided lately. Contains only JSON values. */
+export interface ActivitySums {
+  /** When the sums were taken, in epoch milliseconds. */
+  readonly atMs: number
+  /** The services, by falling number of refusals in the last 300 seconds. */
+  readonly services: readonly ServiceSums[]
+  /** As of {@link ActivityOverview}. */
   readonly missing?: string
 }
 
@@ -55,7 +66,7 @@ export interface RuleOverview {
   readonly slots: OutcomeCounts
   /** The clients that were refused most, by falling number of refusals; at most 256. */
   readonly refused: readonly LimitedClient[]
-  /** Estimated number of clients that were refused in the current and the previous slot, within about 3 %. */
+  /** Number of clients that were refused in the current and the previous slot. Above 256, an estimate within about 3 %. */
   readonly refusedClients: number
   /** The clients with the most requests, by falling number of requests; at most 32. */
   readonly busy: readonly BusyClient[]

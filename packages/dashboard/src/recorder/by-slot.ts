@@ -1,14 +1,20 @@
 import { SLOT_MS } from "./snapshot.ts"
 
+/** Notes that records take more bytes, or fewer if `bytes` is negative. */
+export type Grow = (bytes: number) => void
+
 /** Keeps a table for the current slot, and the table of the slot before it. */
-export class BySlot<Table> {
+export class BySlot<Table extends { readonly bytes: number }> {
   readonly #create: () => Table
+  readonly #grow: Grow
   #slot = Number.NEGATIVE_INFINITY
   #current: Table | undefined
   #previous: Table | undefined
 
-  constructor(create: () => Table) {
+  /** The tables themselves note how they grow. */
+  constructor(create: () => Table, grow: Grow) {
     this.#create = create
+    this.#grow = grow
   }
 
   /** Returns the table of the current slot. */
@@ -27,7 +33,10 @@ export class BySlot<Table> {
   #turn(nowMs: number): void {
     const slot = Math.floor(nowMs / SLOT_MS)
     if (slot <= this.#slot) return
-    this.#previous = slot === this.#slot + 1 ? this.#current : undefined
+    const isNext = slot === this.#slot + 1
+    const dropped = isNext ? [this.#previous] : [this.#previous, this.#current]
+    for (const table of dropped) if (table !== undefined) this.#grow(-table.bytes)
+    this.#previous = isNext ? this.#current : undefined
     this.#current = undefined
     this.#slot = slot
   }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
-import { DistinctKeys } from "./distinct.ts"
+import { DistinctKeys, OWN_SEED, SHARED_SEED } from "./distinct.ts"
 
-function keysOf(from: number, to: number): DistinctKeys {
-  const keys = new DistinctKeys()
+function keysOf(from: number, to: number, seed = SHARED_SEED): DistinctKeys {
+  const keys = new DistinctKeys(seed)
   for (let i = from; i < to; i++) keys.add(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`)
   return keys
 }
@@ -14,7 +14,7 @@ describe("DistinctKeys", () => {
   })
 
   it("counts a key once", () => {
-    const keys = new DistinctKeys()
+    const keys = new DistinctKeys(OWN_SEED)
     for (let i = 0; i < 1_000; i++) keys.add("same")
     expect(keys.size).toBe(1)
   })

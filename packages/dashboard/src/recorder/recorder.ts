@@ -1,14 +1,15 @@
 import { randomUUID } from "node:crypto"
 import { type Decision, type DecisionCall, explainDecision, type Limiter, type Refusal } from "@sluice/core"
+import { type BoundedRecords, PROCESS_BUDGET, type RecordBudget } from "./record-budget.ts"
 import type { RecorderTime } from "./recorder-time.ts"
 import { RuleRecorder, SAMPLED } from "./rule-recorder.ts"
 import {
   type ActivitySnapshot,
-  type ActivitySums,
   NOTHING,
   OTHERS,
   type RecentRefusal,
   type RulesState,
+  type ServiceSums,
   SLOT_MS,
 } from "./snapshot.ts"
 
@@ -16,6 +17,8 @@ import {
 const MOST_RULES = 200
 /** Most refusals that are kept. */
 const MOST_REFUSALS = 200
+/** What a kept refusal takes. */
+const REFUSAL_BYTES = 700
 
 /** A refusal whose sentence is written when somebody reads it. */
 interface KeptRefusal {
@@ -28,12 +31,14 @@ interface KeptRefusal {
  * Records what a limiter decides, in bounded memory: the outcomes of each rule, the clients that are refused most, and
  * the last refusals.
  */
-export class ActivityRecorder<Request> {
+export class ActivityRecorder<Request> implements BoundedRecords {
+  readonly service: string
   readonly #limiter: Limiter<Request>
   readonly #time: RecorderTime
   readonly #instance = randomUUID()
-  readonly #service: string
-  readonly #sinceMs: number
+  readonly #budget: RecordBudget
+  readonly #self = new WeakRef<BoundedRecords>(this)
+  #sinceMs: number
   readonly #rules = new Map<string, RuleRecorder>()
   /** The recorders of the rules of the latest decision. The next decision usually has the same rules. */
   readonly #latest: RuleRecorder[] = []
@@ -41,13 +46,16 @@ export class ActivityRecorder<Request> {
   readonly #refusals: KeptRefusal[] = []
   #refusalCount = 0
   #dropAgainMs = 0
+  /** The second of the latest decision. */
+  #second = 0
   #random = 1
 
   /** Records the limiter until it is closed or `stop` is called. */
-  constructor(limiter: Limiter<Request>, time: RecorderTime) {
+  constructor(limiter: Limiter<Request>, time: RecorderTime, budget: RecordBudget = PROCESS_BUDGET) {
     this.#limiter = limiter
     this.#time = time
-    this.#service = limiter.status.service
+    this.#budget = budget
+    this.service = limiter.status.service
     this.#sinceMs = time.now()
     limiter.on("decided", this.#add)
   }
@@ -55,6 +63,15 @@ export class ActivityRecorder<Request> {
   /** Stops recording. What has been recorded can still be read. */
   stop(): void {
     this.#limiter.off("decided", this.#add)
+    this.#budget.release(this.#self)
+  }
+
+  forget(): void {
+    this.#rules.clear()
+    this.#latest.length = 0
+    this.#refusals.length = 0
+    this.#refusalCount = 0
+    this.#sinceMs = this.#time.now()
   }
 
   /** Returns what has been recorded. */
@@ -63,7 +80,7 @@ export class ActivityRecorder<Request> {
     const { status, rules } = this.#limiter
     return {
       instance: this.#instance,
-      service: this.#service,
+      service: this.service,
       sinceMs: this.#sinceMs,
       atMs: nowMs,
       rules: [...this.#rules.values()].map((rule) => rule.read(nowMs)),
@@ -74,16 +91,20 @@ export class ActivityRecorder<Request> {
   }
 
   /** Returns the sums over all rules. Takes much less time than a snapshot. */
-  sums(): ActivitySums {
+  sums(): ServiceSums {
     const nowMs = this.#time.now()
     const sums = { seconds: { ...NOTHING }, slots: { ...NOTHING } }
     for (const rule of this.#rules.values()) rule.addTo(sums, nowMs)
-    return { service: this.#service, sinceMs: this.#sinceMs, atMs: nowMs, ...sums }
+    return { service: this.service, instances: 1, sinceMs: this.#sinceMs, ...sums }
   }
 
   readonly #add = (decision: Decision, counters: DecisionCall["counters"]): void => {
     const { checks, degraded, allowed, shadowed } = decision
     const second = this.#time.second()
+    if (second !== this.#second) {
+      this.#second = second
+      this.#budget.grow(this.#self, 0)
+    }
     const isSampled = this.#isSampled()
     // Usually neither is the case, and then the time is not needed. Reading it may cost more than all the rest.
     const nowMs = isSampled || !allowed || shadowed.length > 0 ? this.#time.now() : 0
@@ -102,6 +123,11 @@ export class ActivityRecorder<Request> {
     if (!allowed) this.#keep(decision, counters, nowMs)
   }
 
+  readonly #grow = (bytes: number): void => {
+    if (bytes < 0) this.#budget.release(this.#self, -bytes)
+    else this.#budget.grow(this.#self, bytes)
+  }
+
   /** True for one of 16 decisions at random, because requests may come in a fixed order. */
   #isSampled(): boolean {
     // A linear congruential generator (Numerical Recipes), whose high bits are random enough.
@@ -114,7 +140,7 @@ export class ActivityRecorder<Request> {
     const name = this.#rules.has(policy) || this.#rules.size < MOST_RULES ? policy : OTHERS
     let rule = this.#rules.get(name)
     if (rule === undefined) {
-      rule = new RuleRecorder(name)
+      rule = new RuleRecorder(name, this.#grow)
       this.#rules.set(name, rule)
     }
     return rule
@@ -125,12 +151,17 @@ export class ActivityRecorder<Request> {
     const nowMs = this.#time.now()
     if (nowMs < this.#dropAgainMs) return
     this.#dropAgainMs = nowMs + SLOT_MS
-    for (const [name, rule] of this.#rules) if (rule.isIdle(nowMs)) this.#rules.delete(name)
+    for (const [name, rule] of this.#rules) {
+      if (!rule.isIdle(nowMs)) continue
+      this.#rules.delete(name)
+      this.#grow(-rule.bytes)
+    }
     this.#latest.length = 0
   }
 
   #keep(decision: Decision, counters: DecisionCall["counters"], atMs: number): void {
     const key = partitionOf(decision.policy, 0, counters)
+    if (this.#refusalCount < MOST_REFUSALS) this.#grow(REFUSAL_BYTES)
     this.#refusals[this.#refusalCount++ % MOST_REFUSALS] = { decision: withoutOthers(decision), key, atMs }
   }
 

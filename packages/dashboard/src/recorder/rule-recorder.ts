@@ -1,6 +1,6 @@
 import type { PolicyCheck, Refusal } from "@sluice/core"
-import { BySlot } from "./by-slot.ts"
-import { DistinctKeys } from "./distinct.ts"
+import { BySlot, type Grow } from "./by-slot.ts"
+import { DistinctKeys, OWN_SEED, SHARED_SEED } from "./distinct.ts"
 import {
   ADMITTED,
   DEGRADED,
@@ -14,6 +14,8 @@ import { laterRefusal, limitedClient, MOST_REFUSED, RefusedClients } from "./ref
 import { OTHERS, type RuleActivity } from "./snapshot.ts"
 import { mergeTop, SpaceSaving } from "./top-keys.ts"
 
+/** What a rule takes that only admits requests: two rings of counts, and objects. */
+const RULE_BYTES = 4_300
 /** Most clients that are listed because of their number of requests. */
 export const MOST_BUSY = 32
 /** One of so many requests is counted for its client, on average. */
@@ -23,12 +25,21 @@ export const SAMPLED = 16
 export class RuleRecorder {
   readonly rule: string
   readonly #outcomes = new OutcomeCounter()
-  readonly #refused = new BySlot(() => new RefusedClients())
-  readonly #busy = new BySlot(() => new SpaceSaving(MOST_BUSY))
+  readonly #refused: BySlot<RefusedClients>
+  readonly #busy: BySlot<SpaceSaving>
   #isShadow = false
+  /** The memory of all records. */
+  bytes = 0
 
-  constructor(rule: string) {
+  constructor(rule: string, growing: Grow) {
+    const grow: Grow = (bytes) => {
+      this.bytes += bytes
+      growing(bytes)
+    }
     this.rule = rule
+    this.#refused = new BySlot(() => new RefusedClients(grow), grow)
+    this.#busy = new BySlot(() => new SpaceSaving(MOST_BUSY, grow), grow)
+    grow(RULE_BYTES)
   }
 
   /** Counts a decision of the rule in a second since the epoch. */
@@ -68,8 +79,8 @@ export class RuleRecorder {
     )
     const requests = this.#busy.read(nowMs).map((keys) => keys.read())
     const busiest = mergeTop(requests, MOST_BUSY, (one) => one)
-    const distinct = new DistinctKeys()
-    for (const slot of slots) distinct.merge(slot.distinct)
+    const distinct = [new DistinctKeys(OWN_SEED), new DistinctKeys(SHARED_SEED)] as const
+    for (const slot of slots) for (const i of [0, 1] as const) distinct[i].merge(slot.distinct[i])
     return {
       rule: this.rule,
       shadow: this.#isShadow && this.rule !== OTHERS,
@@ -79,7 +90,10 @@ export class RuleRecorder {
       busy: busiest.keys
         .map(({ key, count, error }) => ({ key, requests: (count - error) * SAMPLED }))
         .sort((one, other) => other.requests - one.requests),
-      ...(slots.length > 0 && { registers: distinct.toString() }),
+      ...(slots.length > 0 && {
+        refusedClients: top.unlisted === 0 ? top.keys.length : distinct[0].size,
+        registers: distinct[1].toString(),
+      }),
     }
   }
 }

@@ -28,14 +28,14 @@ export type OutcomeTotals = { readonly [Name in DecisionOutcome]: number }
 /** No requests. */
 export const NOTHING: OutcomeTotals = { admitted: 0, refused: 0, shadowed: 0, overLimit: 0, degraded: 0 }
 
-/** How many requests one limiter of this process has decided lately. A request counts once for each of its rules. */
-export interface ActivitySums {
-  /** The service of the limiter. */
+/** How many requests the limiters of a service have decided lately. A request counts once for each of its rules. */
+export interface ServiceSums {
+  /** Name of the service. */
   readonly service: string
-  /** When recording began, in epoch milliseconds. */
+  /** How many recorders the sums include. */
+  readonly instances: number
+  /** Since when all of them have recorded, in epoch milliseconds. */
   readonly sinceMs: number
-  /** When the sums were taken, in epoch milliseconds. */
-  readonly atMs: number
   /** Requests in the last 300 seconds. */
   readonly seconds: OutcomeTotals
   /** Requests in the last 288 slots of five minutes: one day. */
@@ -101,7 +101,12 @@ export interface RuleActivity {
   readonly unlistedRefusals: number
   /** The clients with the most requests, at most 32, by falling number of requests. */
   readonly busy: readonly BusyClient[]
-  /** The registers of a HyperLogLog of the refused clients of the current and the previous slot, in base64. */
+  /** Number of clients that were refused in the current and the previous slot. Estimated if `refused` is incomplete. */
+  readonly refusedClients?: number
+  /**
+   * The registers of a HyperLogLog of these clients, in base64. Clients may choose keys for which the registers are wrong,
+   * but not `refusedClients`.
+   */
   readonly registers?: string
 }
 

@@ -14,7 +14,7 @@ const someKeys = fc.array(
 )
 
 function listOf(keys: readonly string[]): TopKeys {
-  const list = new SpaceSaving(CAPACITY)
+  const list = new SpaceSaving(CAPACITY, () => undefined)
   for (const key of keys) list.add(key)
   return list.read()
 }

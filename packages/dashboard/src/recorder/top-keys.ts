@@ -1,3 +1,10 @@
+import type { Grow } from "./by-slot.ts"
+
+/** What V8 needs for a typed array besides its elements. */
+export const ARRAY_BYTES = 200
+/** What V8 needs for a listed key besides its characters: its places in a map and in arrays, and the string's header. */
+const KEY_BYTES = 120
+
 /** A key with the number of times that it was counted. */
 export interface TopKey {
   readonly key: string
@@ -18,6 +25,7 @@ export interface TopKeys<Key extends TopKey = TopKey> {
  */
 export class SpaceSaving {
   readonly #capacity: number
+  readonly #grow: Grow
   readonly #places = new Map<string, number>()
   readonly #keys: string[] = []
   readonly #counts: Uint32Array
@@ -27,10 +35,15 @@ export class SpaceSaving {
   /** No place before this one has the least count. */
   #from = 0
 
-  constructor(capacity: number) {
+  /** The memory that the keys take. */
+  bytes = 0
+
+  constructor(capacity: number, grow: Grow) {
     this.#capacity = capacity
+    this.#grow = grow
     this.#counts = new Uint32Array(capacity)
     this.#errors = new Uint32Array(capacity)
+    this.#take(this.#counts.byteLength + this.#errors.byteLength + 2 * ARRAY_BYTES)
   }
 
   /** Counts a key once. Returns its place, or -1 - place if the key has just been listed. */
@@ -45,7 +58,8 @@ export class SpaceSaving {
     if (evicted !== undefined) {
       this.#places.delete(evicted)
       this.#errors[free] = this.#counts[free] as number
-    }
+      this.#take(key.length - evicted.length)
+    } else this.#take(key.length + KEY_BYTES)
     this.#counts[free] = (this.#counts[free] as number) + 1
     this.#keys[free] = key
     this.#places.set(key, free)
@@ -65,6 +79,11 @@ export class SpaceSaving {
       keys: keys.sort((one, other) => other.count - one.count),
       unlisted: isFull ? (keys.at(-1)?.count ?? 0) : 0,
     }
+  }
+
+  #take(bytes: number): void {
+    this.bytes += bytes
+    this.#grow(bytes)
   }
 
   #leastPlace(): number {

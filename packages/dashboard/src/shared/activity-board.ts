@@ -12,7 +12,7 @@ export interface ActivityBoard {
 
 /** What a board knows of the processes. */
 export interface BoardState {
-  /** Whether a process has watched in the past ten seconds. */
+  /** Whether a process has watched in the ten seconds before this call. */
   readonly isWatched: boolean
   /** Whether the board has no space for another text. */
   readonly isFull: boolean

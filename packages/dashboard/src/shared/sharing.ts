@@ -4,10 +4,12 @@ import { withoutCredentials } from "@sluice/core"
 import { after, beforeDeadline, outsideRequests, sentenceOf, steadyClock, textOf } from "@sluice/core/kit"
 import type { ActivitySnapshot } from "../recorder/snapshot.ts"
 import type { ActivityBoard, BoardState } from "./activity-board.ts"
-import { snapshotsIn, textOfSnapshots } from "./snapshot-text.ts"
+import { snapshotsIn } from "./snapshot-text.ts"
 
 /** Interval at which a process asks whether somebody watches. */
-const ASK_EVERY_MS = 3_000
+const ASK_EVERY_MS = 1_000
+/** For how long the first viewer waits, until the other processes have asked and written. */
+const FIRST_MS = 1_500
 /** Interval at which a process writes its snapshots while somebody watches. */
 const WRITE_EVERY_MS = 2_000
 /** For how long the texts of the others are used again, so that many viewers cause no more calls than one. */
@@ -25,7 +27,7 @@ export interface Others {
 /** Exchanges the snapshots of this process with other processes, by one call at a time. */
 export class Sharing {
   readonly #board: ActivityBoard
-  readonly #own: () => readonly ActivitySnapshot[]
+  readonly #ownText: () => string
   readonly #process = randomUUID()
   /** Resolves when the call in flight has ended, even if nobody waits for it any longer. */
   #calling: Promise<void> | undefined
@@ -34,9 +36,10 @@ export class Sharing {
   #cancel: () => void = () => undefined
   #isStopped = false
 
-  constructor(board: ActivityBoard, own: () => readonly ActivitySnapshot[]) {
+  /** `ownText` returns the snapshots of this process as a text. */
+  constructor(board: ActivityBoard, ownText: () => string) {
     this.#board = board
-    this.#own = own
+    this.#ownText = ownText
     this.#askIn(ASK_EVERY_MS, false)
   }
 
@@ -63,7 +66,7 @@ export class Sharing {
   /** Asks whether somebody watches. Writes the snapshots, if somebody did at the previous call. */
   async #ask(isWatched: boolean): Promise<void> {
     try {
-      const text = isWatched ? textOfSnapshots(this.#own()) : undefined
+      const text = isWatched ? this.#ownText() : undefined
       const state = await this.#exchange(text, false)
       this.#askIn(!state.isWatched ? ASK_EVERY_MS : isWatched ? WRITE_EVERY_MS : 0, state.isWatched)
     } catch {
@@ -74,7 +77,14 @@ export class Sharing {
 
   async #read(): Promise<Others> {
     try {
-      const { texts, isFull } = await this.#exchange(undefined, true)
+      let state = await this.#exchange(undefined, true)
+      if (!state.isWatched) {
+        await outsideRequests(
+          () => new Promise<unknown>((go) => after(FIRST_MS, steadyClock, () => go(undefined), go, true)),
+        )
+        state = await this.#exchange(undefined, true)
+      }
+      const { texts, isFull } = state
       const snapshots: ActivitySnapshot[] = []
       const missing = new Set(isFull ? ["The board is full, so it may lack processes."] : [])
       for (const text of texts) {
@@ -82,7 +92,8 @@ export class Sharing {
         await nextTurn()
         const read = snapshotsIn(text)
         if (read === undefined) missing.add("A process shares what this version cannot read.")
-        else if (!read.isWhole) missing.add("A process has too many rules to share all of them.")
+        else if (!read.isWhole)
+          missing.add("A process has too many rules, so it shares only those that refuse most.")
         snapshots.push(...(read?.snapshots ?? []))
       }
       return { snapshots, missing: missing.size === 0 ? undefined : [...missing].join(" ") }

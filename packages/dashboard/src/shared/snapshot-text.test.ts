@@ -60,9 +60,23 @@ describe("the text of snapshots", () => {
     expect(read?.snapshots[0]?.rules[0]?.rule).toBe("rule-199")
   })
 
-  it("is empty if even the states of the limiters do not fit", async () => {
+  it("then leaves out snapshots after the first ones, and reads no more than fit", async () => {
+    const snapshot = await snapshotOf(1, 60)
+    let read = 0
+    function* many() {
+      for (; read < 2_000; read++) yield { ...snapshot, service: `service-${read}` }
+    }
+    const shared = snapshotsIn(textOfSnapshots(many()))
+    const names = shared?.snapshots.map(({ service }) => service) ?? []
+    expect([shared?.isWhole, names.length, read]).toEqual([false, expect.any(Number), names.length])
+    expect(names.length).toBeGreaterThan(20)
+    expect(names).toEqual(names.map((_, i) => `service-${i}`))
+  })
+
+  it("is empty if not even the first rule fits", async () => {
     const snapshot = await snapshotOf(1, 1)
-    const read = snapshotsIn(textOfSnapshots(Array(2_000).fill(snapshot)))
-    expect(read).toEqual({ format: 1, isWhole: false, snapshots: [] })
+    const long = { ...snapshot, rulesStatus: { isStale: false, problems: ["x".repeat(MOST_BYTES)] } }
+    const empty = { format: 1, isWhole: false, snapshots: [] }
+    expect(snapshotsIn(textOfSnapshots([long, snapshot]))).toEqual(empty)
   })
 })

@@ -12,28 +12,42 @@ export interface SharedSnapshots {
 
 /** Longest text in bytes. */
 const MOST_BYTES = 262_144
-/** The most entries of a list and the most rules of a limiter, for which the text may be short enough. */
-const BOUNDS = [
-  [256, 201],
-  [64, 201],
-  [16, 201],
-  [16, 50],
-  [16, 10],
-  [0, 0],
-] as const
+/** The most entries of a list. A text has as many as possible. */
+const LENGTHS = [16, 64, 256] as const
+/** The byte between two elements of an array. */
+const COMMA = 1
 
-/** Returns snapshots as a text of at most 256 kB. If they are too long, leaves out the ends of lists, and then rules. */
-export function textOfSnapshots(snapshots: readonly ActivitySnapshot[]): string {
-  for (const [most, mostRules] of BOUNDS) {
-    const isWhole = snapshots.every(({ rules }) => rules.length <= mostRules)
-    const text = JSON.stringify({
-      format: 1,
-      isWhole,
-      snapshots: snapshots.map((snapshot) => shortened(snapshot, most, mostRules)),
-    } satisfies SharedSnapshots)
-    if (Buffer.byteLength(text) <= MOST_BYTES) return text
+/**
+ * Returns snapshots as a text of at most 256 kB. If they are too long, leaves out the ends of lists, then rules with few
+ * refusals, and then the last snapshots. Reads only as many snapshots as fit.
+ */
+export function textOfSnapshots(snapshots: Iterable<ActivitySnapshot>): string {
+  const kept: ActivitySnapshot[] = []
+  const sharedOf = (most: number, isWhole: boolean): SharedSnapshots => ({
+    ...{ format: 1, isWhole },
+    snapshots: kept.map((snapshot) => shortened(snapshot, most)),
+  })
+  let isWhole = true
+  let left = MOST_BYTES - bytesOf(sharedOf(0, false))
+  for (const snapshot of snapshots) {
+    left -= bytesOf(shortened({ ...snapshot, rules: [] }, LENGTHS[0])) + COMMA
+    const rules: RuleActivity[] = []
+    for (const rule of [...snapshot.rules].sort(byMostRefused)) {
+      left -= bytesOf(shortenedRule(rule, LENGTHS[0])) + COMMA
+      if (left >= 0) rules.push(rule)
+      else break
+    }
+    isWhole = left >= 0
+    if (rules.length > 0 || isWhole) kept.push(isWhole ? snapshot : { ...snapshot, rules })
+    if (!isWhole) break
   }
-  return JSON.stringify({ format: 1, isWhole: false, snapshots: [] } satisfies SharedSnapshots)
+  let text = JSON.stringify(sharedOf(LENGTHS[0], isWhole))
+  for (const most of LENGTHS.slice(1)) {
+    const longer = JSON.stringify(sharedOf(most, isWhole))
+    if (Buffer.byteLength(longer) > MOST_BYTES) break
+    text = longer
+  }
+  return text
 }
 
 /** Reads the text of another process. Returns undefined if it is not such a text, or of another version. */
@@ -53,22 +67,27 @@ function isSharedSnapshots(value: unknown): value is SharedSnapshots {
   )
 }
 
-function shortened(snapshot: ActivitySnapshot, most: number, mostRules: number): ActivitySnapshot {
-  const { rules, refusals } = snapshot
-  // Prefer the rules with the clients that are refused most. Otherwise keep the order.
-  const kept = rules.length <= mostRules ? rules : [...rules].sort(byRefusals).slice(0, mostRules)
+function shortened(snapshot: ActivitySnapshot, most: number): ActivitySnapshot {
   return {
     ...snapshot,
-    refusals: refusals.slice(0, most),
-    rules: kept.map((rule) => ({
-      ...rule,
-      refused: rule.refused.slice(0, most),
-      unlistedRefusals: Math.max(rule.unlistedRefusals, rule.refused[most]?.refusals ?? 0),
-      busy: rule.busy.slice(0, most),
-    })),
+    refusals: snapshot.refusals.slice(0, most),
+    rules: snapshot.rules.map((rule) => shortenedRule(rule, most)),
   }
 }
 
-function byRefusals(one: RuleActivity, other: RuleActivity): number {
+function shortenedRule(rule: RuleActivity, most: number): RuleActivity {
+  return {
+    ...rule,
+    refused: rule.refused.slice(0, most),
+    unlistedRefusals: Math.max(rule.unlistedRefusals, rule.refused[most]?.refusals ?? 0),
+    busy: rule.busy.slice(0, most),
+  }
+}
+
+function byMostRefused(one: RuleActivity, other: RuleActivity): number {
   return (other.refused[0]?.refusals ?? 0) - (one.refused[0]?.refusals ?? 0)
+}
+
+function bytesOf(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value))
 }

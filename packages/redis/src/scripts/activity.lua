@@ -1,14 +1,15 @@
 -- Exchanges the texts of processes. KEYS[1] is a hash. The field of a process is "<end> <process>" and contains its text.
 -- The end is in milliseconds of the server's clock, because the fields of a hash have no TTL. The field of the process ""
--- means that somebody watches. ARGV is the process, its text ("" for none), and "1" to watch. Returns { isWatched, isFull,
--- texts of the other processes … }, with texts only for a process that watches. The twin is redis-activity.ts.
+-- means that somebody watches. ARGV is the process, its text ("" for none), and "1" to watch. Returns { isWatched (before
+-- this call), isFull, texts of the other processes … }, with texts only for a process that watches. The twin is
+-- redis-activity.ts.
 
 local LIFE_MS = 10000
 local MOST_TEXTS, MOST_BYTES, MOST_BYTES_OF_ALL = 200, 262144, 8388608
 local key, process, text, watches = KEYS[1], ARGV[1], ARGV[2], ARGV[3] == "1"
 local time = redis.call("TIME")
 nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local isWatched, count, bytes, others = watches, 0, #text, {}
+local isWatched, count, bytes, others = false, 0, #text, {}
 
 for _, field in ipairs(redis.call("HKEYS", key)) do
   local endMs, owner = string.match(field, "^(%d+) (.*)$")
@@ -16,11 +17,11 @@ for _, field in ipairs(redis.call("HKEYS", key)) do
   local length = redis.call("HSTRLEN", key, field)
   local isReplaced = (owner == process and text ~= "") or (owner == "" and watches)
   -- If the end is too far away, the clock has gone back, or another program has written the field.
-  if restMs <= 0 or restMs > LIFE_MS or length > MOST_BYTES or isReplaced then
+  local isValid = restMs > 0 and restMs <= LIFE_MS and length <= MOST_BYTES
+  if isValid and owner == "" then isWatched = true end
+  if not isValid or isReplaced then
     redis.call("HDEL", key, field)
-  elseif owner == "" then
-    isWatched = true
-  else
+  elseif owner ~= "" then
     count = count + 1
     bytes = bytes + length
     if owner ~= process and count <= MOST_TEXTS and bytes <= MOST_BYTES_OF_ALL then others[#others + 1] = field end

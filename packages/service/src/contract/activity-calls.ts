@@ -1,14 +1,24 @@
 import { create } from "@bufbuild/protobuf"
+import type { Clock } from "@sluice/core"
 import { partitionValues } from "@sluice/core/kit"
-import type { LimitedClient, OutcomeCounts, OutcomeTotals, RecentRefusal } from "@sluice/dashboard"
+import type {
+  ActivityOverview,
+  LimitedClient,
+  OutcomeCounts,
+  OutcomeTotals,
+  RecentRefusal,
+} from "@sluice/dashboard"
 import type { Handlers } from "../calls.ts"
 import {
+  type ListClientsResponse,
   ListClientsResponseSchema,
+  type OverviewResponse,
   OverviewResponseSchema,
   type RateLimiter,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 import { type ClientsParts, findService, noSuchRule } from "./clients.ts"
+import { KeptResponses } from "./kept-responses.ts"
 import { requireOwner } from "./register.ts"
 import { serviceName } from "./service-name.ts"
 
@@ -19,63 +29,79 @@ type ActivityParts = Pick<ClientsParts, "guards" | "book" | "tokens" | "isOpen">
 const LISTED = 20
 const MOST_LISTED = 256
 
-/** Creates the calls that return what this instance has decided lately. */
-export function activityCalls(parts: ActivityParts): Pick<Handlers<typeof RateLimiter>, ActivityMethod> {
-  const { guards, tokens } = parts
+/**
+ * Creates the calls that return what has been decided lately. `clock` is the clock of a test.
+ */
+export function activityCalls(
+  parts: ActivityParts,
+  clock?: Clock,
+): Pick<Handlers<typeof RateLimiter>, ActivityMethod> {
+  const { tokens, guards } = parts
+  const lists = new KeptResponses<ListClientsResponse>(clock)
+  const overviews = new KeptResponses<OverviewResponse>(clock)
   return {
     async listClients(named, context) {
       const service = serviceName(named)
       requireOwner(parts, service, context)
       const limit = limitOf(named)
-      const { guard, rules } = await findService(parts, service)
-      if (guard.activity === undefined) throw notRecording()
-      const { atMs, services } = guard.activity.overview()
-      const { rules: recorded = [], refusals = [], instances = [] } = services[0] ?? {}
-      const isWanted = ({ rule }: { readonly rule: string }): boolean => ["", rule].includes(named.rule)
-      const wanted = recorded.filter(isWanted)
+      const { rules } = await findService(parts, service)
+      const { activity } = guards
+      if (activity === undefined) throw notRecording()
       const names = rules.map(({ name }) => name)
-      if (named.rule !== "" && wanted.length === 0 && !names.includes(named.rule)) {
+      return lists.of([service, named.rule, limit], async () => {
+        const overview = await activity.overviewOfAll(service)
+        const recorded = overview.services.some((each) => each.rules.some(({ rule }) => rule === named.rule))
+        if (named.rule === "" || recorded || names.includes(named.rule))
+          return listed(overview, named.rule, limit)
         throw noSuchRule(service, named.rule, names)
-      }
-      // Each list is sorted, so shorten it first. Otherwise, 200 rules would have 51,200 clients to copy and sort.
-      const refused = wanted.flatMap(({ rule, shadow, refused }) =>
-        refused.slice(0, limit).map((client) => ({ ...client, rule, shadow })),
-      )
-      const busiest = wanted.flatMap(({ rule, busy }) =>
-        busy.slice(0, limit).map((client) => ({ ...client, rule })),
-      )
-      return create(ListClientsResponseSchema, {
-        atMs: BigInt(atMs),
-        sinceMs: BigInt(instances[0]?.sinceMs ?? atMs),
-        rules: mostFirst(
-          wanted,
-          ({ seconds }) => sumOf(seconds.refused) + sumOf(seconds.shadowed),
-          limit,
-        ).map(({ rule, shadow, seconds, slots, refusedClients }) => ({
-          ...{ rule, shadow, refusedClients, seconds: seriesOf(seconds), fiveMinutes: seriesOf(slots) },
-        })),
-        refused: mostFirst(refused, ({ refusals }) => refusals, limit).map(refusedClient),
-        busiest: mostFirst(busiest, ({ requests }) => requests, limit).map(withClient),
-        refusals: refusals.filter(isWanted).slice(0, limit).map(latestRefusal),
       })
     },
-    overview(request, { token = "" }) {
+    async overview(request, { token = "" }) {
       const limit = limitOf(request)
-      if (!guards.isRecording) throw notRecording()
-      const allowed = [...guards.all()].filter(
-        ({ service }) => tokens.isEmpty || tokens.allows(token, service),
-      )
-      const sums = allowed.flatMap(({ activity }) => activity?.sums() ?? [])
-      return create(OverviewResponseSchema, {
-        atMs: BigInt(sums[0]?.atMs ?? Date.now()),
-        services: mostFirst(sums, ({ seconds }) => seconds.refused + seconds.shadowed, limit).map(
-          ({ service, sinceMs, seconds, slots }) => ({
-            ...{ service, sinceMs: BigInt(sinceMs), seconds: sumsMessage(seconds), day: sumsMessage(slots) },
-          }),
-        ),
+      const { activity } = guards
+      if (activity === undefined) throw notRecording()
+      return overviews.of([token, limit], async () => {
+        const { atMs, services, missing = "" } = await activity.sumsOfAll()
+        const allowed = services.filter(({ service }) => tokens.isEmpty || tokens.allows(token, service))
+        return create(OverviewResponseSchema, {
+          ...{ atMs: BigInt(atMs), missing },
+          services: allowed.slice(0, limit).map(({ service, instances, sinceMs, seconds, slots }) => ({
+            ...{ service, instances, sinceMs: BigInt(sinceMs) },
+            ...{ seconds: sumsMessage(seconds), day: sumsMessage(slots) },
+          })),
+        })
       })
     },
   }
+}
+
+function listed(
+  { atMs, services: [found], missing = "" }: ActivityOverview,
+  rule: string,
+  limit: number,
+): ListClientsResponse {
+  const { rules = [], refusals = [], instances = [] } = found ?? {}
+  const isWanted = (each: { readonly rule: string }): boolean => ["", each.rule].includes(rule)
+  const wanted = rules.filter(isWanted)
+  // Each list is sorted, so shorten it first. Otherwise, 200 rules would have 51,200 clients to copy and sort.
+  const refused = wanted.flatMap(({ rule, shadow, refused }) =>
+    refused.slice(0, limit).map((client) => ({ ...client, rule, shadow })),
+  )
+  const busiest = wanted.flatMap(({ rule, busy }) =>
+    busy.slice(0, limit).map((client) => ({ ...client, rule })),
+  )
+  return create(ListClientsResponseSchema, {
+    ...{ atMs: BigInt(atMs), instances: instances.length, missing },
+    sinceMs: BigInt(instances.reduce((since, { sinceMs }) => Math.max(since, sinceMs), 0) || atMs),
+    rules: mostFirst(wanted, ({ seconds }) => sumOf(seconds.refused) + sumOf(seconds.shadowed), limit).map(
+      ({ rule, shadow, seconds, slots, refusedClients }) => ({
+        ...{ rule, shadow, refusedClients, seconds: seriesOf(seconds), fiveMinutes: seriesOf(slots) },
+      }),
+    ),
+    refused: mostFirst(refused, ({ refusals }) => refusals, limit).map(refusedClient),
+    busiest: mostFirst(busiest, ({ requests }) => requests, limit).map(withClient),
+    refusals: refusals.filter(isWanted).slice(0, limit).map(latestRefusal),
+  })
 }
 
 function limitOf({ limit }: { readonly limit: number }): number {

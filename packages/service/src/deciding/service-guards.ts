@@ -1,6 +1,6 @@
 import { InvalidRuleError, type Limiter, type LimiterOptions, RuleSourceError } from "@sluice/core"
 import { createGuard, type Guard } from "@sluice/core/adapters"
-import { type Activity, recordActivity } from "@sluice/dashboard"
+import type { Activity } from "@sluice/dashboard"
 import type { Edition, RuleBook } from "@sluice/rules"
 import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, amountOf, readerOf } from "./asked-request.ts"
@@ -16,8 +16,8 @@ export type SharedOptions = Pick<
 export interface ServiceGuard {
   readonly service: string
   readonly guard: Guard<AskedRequest>
-  /** What the guard has decided lately. Undefined if it is not recorded. */
-  readonly activity: Activity | undefined
+  /** Deletes the records of what the guard has decided. */
+  readonly forget: () => void
   /** Whether no rule reads a field of a request. */
   readonly readsNothing: boolean
   /** Whether a rule has no field, and therefore counts all requests together. */
@@ -28,8 +28,8 @@ export interface ServiceGuard {
 
 /** The guards of all services that have rules. Each guard is created on the first request for its service. */
 export class ServiceGuards {
-  /** Whether each guard's decisions are recorded. */
-  readonly isRecording: boolean
+  /** What the guards have decided lately. Undefined if it is not recorded. */
+  readonly activity: Activity | undefined
   readonly #book: RuleBook
   readonly #shared: SharedOptions
   readonly #onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void
@@ -42,12 +42,12 @@ export class ServiceGuards {
     book: RuleBook,
     shared: SharedOptions,
     onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void,
-    isRecording = false,
+    activity?: Activity,
   ) {
     this.#book = book
     this.#shared = shared
     this.#onLimiter = onLimiter
-    this.isRecording = isRecording
+    this.activity = activity
     this.#forget = ({ service }) => {
       const known = this.#guards.get(service)
       if (known !== undefined) this.#guards.set(service, this.#told(known, service))
@@ -62,11 +62,6 @@ export class ServiceGuards {
    */
   of(service: string): ServiceGuard | Promise<ServiceGuard | undefined> {
     return this.#guards.get(service) ?? this.#find(service)
-  }
-
-  /** Returns the guards that exist. */
-  all(): Iterable<ServiceGuard> {
-    return this.#guards.values()
   }
 
   /** Releases all held requests, and then holds no more requests. */
@@ -99,9 +94,8 @@ export class ServiceGuards {
       (request) => (request as AskedRequest).facts,
     )
     if (this.#isDraining) guard.drain()
-    const { clock } = this.#shared
-    const activity = this.isRecording ? recordActivity(guard.limiter, { clock }) : undefined
-    const made = this.#told({ guard, activity }, service)
+    const forget = this.activity?.record(guard.limiter) ?? (() => undefined)
+    const made = this.#told({ guard, forget }, service)
     this.#guards.set(service, made)
     this.#onLimiter(guard.limiter, service)
     return made
@@ -117,10 +111,10 @@ export class ServiceGuards {
     }
   }
 
-  #told({ guard, activity }: Pick<ServiceGuard, "guard" | "activity">, service: string): ServiceGuard {
+  #told({ guard, forget }: Pick<ServiceGuard, "guard" | "forget">, service: string): ServiceGuard {
     const rules = this.#book.rulesOf(service)?.rules ?? []
     return {
-      ...{ service, guard, activity },
+      ...{ service, guard, forget },
       readsNothing: rules.every(({ fields, match }) => fields.length === 0 && match === undefined),
       countsAll: rules.some(({ fields }) => fields.length === 0),
       mayHold: rules.some(
@@ -133,6 +127,7 @@ export class ServiceGuards {
   async #end(service: string): Promise<void> {
     const known = this.#guards.get(service)
     this.#guards.delete(service)
+    known?.forget()
     await known?.guard.close()
   }
 }

@@ -1,6 +1,7 @@
 import { memoryStore, type Store } from "@sluice/core"
 import { beforeDeadline } from "@sluice/core/kit"
 import type { CounterKey } from "@sluice/core/stores"
+import type { ActivityBoard } from "@sluice/dashboard"
 import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
@@ -12,6 +13,8 @@ export interface CounterStore {
   readonly store: Store
   /** Returns the key of a counter in Redis. Absent if the counters are in memory. */
   readonly keyOf?: (counter: CounterKey) => string
+  /** Where the instances exchange what they have recorded. Absent if the counters are in memory. */
+  readonly board?: ActivityBoard
   /** Resolves with true if the store currently responds. Never rejects. */
   isReachable(): Promise<boolean>
   close(): Promise<void>
@@ -47,7 +50,7 @@ async function openRedis(
   settings: CounterSettings,
   log: Log,
 ): Promise<CounterStore> {
-  const { redisKey, redisStore } = await import("@sluice/redis")
+  const { redisActivity, redisKey, redisStore } = await import("@sluice/redis")
   const { redisCluster: isCluster, redisPrefix: prefix = "", mirrors = {} } = settings
   const { lease, writeBackMs: settleMs, storeTimeoutMs: timeoutMs, instances } = settings
   const client = await createRedisClient(urls, isCluster)
@@ -69,6 +72,7 @@ async function openRedis(
     kind: "redis",
     store,
     keyOf: (counter) => redisKey(counter, prefix),
+    board: redisActivity({ client, prefix }),
     isReachable() {
       // Concurrent calls share one health check. A client that is not connected would queue the check, so return false
       // immediately.

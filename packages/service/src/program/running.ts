@@ -1,3 +1,4 @@
+import { recordActivity } from "@sluice/dashboard"
 import { createRuleBook } from "@sluice/rules"
 import type { Overload } from "../bounds/in-flight.ts"
 import { createDecisionService } from "../decision-service.ts"
@@ -69,10 +70,12 @@ export async function start(
     const health = createHealth()
     const logCaller = createCallersLog(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
+    const activity = settings.activity ? recordActivity([], { shared: counters.board }) : undefined
+    opened.push(() => activity?.stop())
     const service = createDecisionService({
       ...{ book, registry: rules.registry, tls, keyOf: counters.keyOf },
       ...{ bounds: settings, plainCalls: settings.plainCalls, unknownServices: settings.unknownServices },
-      ...{ reservationMs: settings.reservationMs, activity: settings.activity },
+      ...{ reservationMs: settings.reservationMs, activity },
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
       tokens: tokens(settings.tokens ?? {}),
       decideTokens: tokens(settings.decideTokens ?? {}),
