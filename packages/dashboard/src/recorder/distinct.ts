@@ -42,7 +42,8 @@ export class DistinctKeys {
 
   /** Adds the keys of another estimate. */
   merge(other: DistinctKeys): void {
-    for (const [register, rank] of other.#registers.entries()) {
+    for (let register = 0; register < REGISTERS; register++) {
+      const rank = other.#registers[register] as number
       if (rank > (this.#registers[register] as number)) this.#registers[register] = rank
     }
   }
