@@ -61,12 +61,14 @@ export function addClientsCommand(
     .addHelpText("after", help("sluice clients unblock --service checkout per-user ada", "unblocked"))
     .action(changing("unblock"))
 
-  placeCommand(
+  serviceCommand(
     clients,
     "top",
     "Lists the clients that rules refuse most now.",
-    "default in Redis: all services",
+    "only this service; the decision service needs it",
   )
+    .addOption(redisOption("list what apps share in this Redis"))
+    .addOption(prefixOption("of redisActivity"))
     .option("--rule <name>", "only this rule (default: all rules)")
     .addOption(limitOption())
     .addOption(new Option("--watch", "draw the list again every 2 seconds, until Ctrl+C").conflicts("json"))
@@ -81,30 +83,35 @@ export function addClientsCommand(
 }
 
 function clientCommand(clients: Command, name: string, description: string): Command {
-  return placeCommand(clients, name, description, "required")
+  return serviceCommand(clients, name, description, "the service that the rule belongs to (required)")
     .argument("<rule>", "the name of the rule")
     .argument(
       "[client...]",
       "the values of the rule's fields: one for most rules, none if it counts the whole service",
     )
-    .addOption(new Option("--rules <file>", "look in the Redis of an app with these rules").conflicts("url"))
-    .option("--hash-keys", "the app's option hashKeys is true; its hashSecret is SLUICE_HASH_SECRET")
-    .option("--no-hash-keys", "the app's option hashKeys is false")
+    .addOption(new Option("--rules <file>", "use the Redis of an app with these rules").conflicts("url"))
+    .addOption(redisOption("the Redis for --rules"))
+    .addOption(prefixOption())
     .addOption(ipv6PrefixOption())
+    .option("--hash-keys", "the app's hashKeys is true; SLUICE_HASH_SECRET is its hashSecret")
+    .option("--no-hash-keys", "the app's hashKeys is false")
 }
 
-function placeCommand(clients: Command, name: string, description: string, isRequired: string): Command {
+function serviceCommand(clients: Command, name: string, description: string, service: string): Command {
   return clients
     .command(name)
     .description(description)
-    .option("-s, --service <id>", `the service that the rule belongs to (${isRequired})`)
+    .option("-s, --service <id>", service)
     .option(
       "--url <url>",
       "the HTTP address of the decision service (default: SLUICE_URL, or http://127.0.0.1:8080)",
     )
-    .addOption(new Option("--redis <url>", "the Redis of the app (default: REDIS_URL)").conflicts("url"))
-    .addOption(prefixOption())
     .addOption(jsonOption())
+}
+
+function redisOption(redis: string): Option {
+  const shown = "default: REDIS_URL, in which other users cannot see a password"
+  return new Option("--redis <url>", `${redis} (${shown})`).conflicts("url")
 }
 
 /**
@@ -132,8 +139,8 @@ Example:
 
 Exit codes:
   0  ${ok}
-  1  refused by the service: unknown rule, invalid client or invalid token; or invalid rules in the file
-  2  invalid command line, or a file, a rule or a client that does not fit
+  1  refused by the service: unknown rule, invalid client or invalid token; or the file has invalid rules
+  2  invalid command line, a file that cannot be read, or a rule or client that does not fit the file
   3  the service or its store, or Redis, could not be reached
 `
 }
@@ -146,7 +153,7 @@ Example:
 
 SLUICE_TOKEN is the token that may register the rules of the service.
 
-Without the decision service:
+For an app without the decision service:
   export REDIS_URL=redis://:password@redis.internal:6379
   sluice clients show --rules rules.yaml --service checkout per-user ada
   sluice clients top`

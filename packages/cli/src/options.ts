@@ -59,9 +59,9 @@ export function unitOption(): Option {
   return new Option("--unit <unit=n>", description).argParser(collect)
 }
 
-/** Returns the option `--prefix`, the prefix of the Redis store in the app or the decision service. */
-export function prefixOption(): Option {
-  return new Option("--prefix <text>", "the prefix of the Redis store (default: none)").argParser(parsePrefix)
+/** Returns the option `--prefix`, the prefix of what the app or the decision service has in Redis. */
+export function prefixOption(owner = "of the Redis store"): Option {
+  return new Option("--prefix <text>", `the prefix ${owner} (default: none)`).argParser(parsePrefix)
 }
 
 /** Returns the option `--ipv6-prefix`, which corresponds to a limiter's option `ipv6Prefix`. */

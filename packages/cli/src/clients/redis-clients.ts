@@ -118,7 +118,7 @@ export class RedisClients implements ClientsBackend {
     const rules = await rulesOf(named, file, this.#io)
     const redis = await this.#connect()
     const limiter = createLimiter({
-      ...{ service: named.service, ...naming, rules, storeTimeoutMs: REPLY_MS },
+      ...{ service: named.service, ...naming, rules, storeTimeoutMs: REPLY_MS, units: () => 1 },
       store: redisStore({ client: redis, prefix, timeoutMs: REPLY_MS }),
       // A limiter's warnings are about the code of an app.
       logger: { warn() {}, error() {} },

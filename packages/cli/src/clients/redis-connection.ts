@@ -60,7 +60,8 @@ async function connect(client: Redis | Cluster, url: string): Promise<void> {
     problem = nodeProblem ?? problem ?? error
   })
   if (problem === undefined) return
-  client.disconnect()
+  // A client that has ended would keep the process alive for two seconds.
+  if (client.status !== "end") client.disconnect()
   const { message, code = "" } = problem as NodeJS.ErrnoException
   const reason = sentenceOf(message || code)
   throw new StoreUnavailableError(
