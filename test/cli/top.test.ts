@@ -6,9 +6,10 @@ import { memoryStore } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { recordActivity } from "@sluice/dashboard"
 import { rulesInMemory, tokens } from "@sluice/service"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { run } from "../../packages/cli/src/run.ts"
 import { topLines } from "../../packages/cli/src/top-table.ts"
+import { startHttpServer } from "../servers/http-server.ts"
 import { until } from "../servers/until.ts"
 import { post } from "../service/post.ts"
 import { FORWARD } from "../service/questions.ts"
@@ -171,6 +172,24 @@ describe("sluice clients top", () => {
         expect.objectContaining({ key: HOSTILE, rule: "per-user", refusals: 2 }),
       ]),
     })
+  })
+
+  it("says how many processes have recorded, and what the list lacks", async () => {
+    const answer = {
+      atMs: "9000",
+      sinceMs: "2000",
+      instances: 3,
+      missing: "One is late.",
+      rules: [],
+      refused: [],
+    }
+    const other = await startHttpServer((_, response) => response.end(JSON.stringify(answer)))
+    onTestFinished(() => other.close())
+    const { out, err } = await top(["--url", other.url])
+    expect([out, err]).toEqual([
+      expect.stringMatching(/^shop at \S+, recorded for 7 s by 3 processes\n/),
+      "One is late.\n",
+    ])
   })
 
   it("reports that no request was decided", async () => {

@@ -6,6 +6,8 @@ export interface TopAnswer {
   readonly service: string
   readonly atMs: string
   readonly sinceMs: string
+  /** How many processes have recorded the service. Absent from older versions of the service. */
+  readonly instances?: number
   readonly rules: readonly TopRule[]
   readonly refused: readonly TopClient[]
 }
@@ -50,11 +52,11 @@ const BARS = "▁▂▃▄▅▆▇█"
 
 /** Returns the tables of rules and of clients, in lines of at most `width` columns. */
 export function topLines(answer: TopAnswer, width: number): readonly OutputLine[] {
-  const { service, rules, refused } = answer
+  const { service, rules, refused, instances = 1 } = answer
   const atMs = Number(answer.atMs)
   const clock = new Date(atMs).toTimeString().slice(0, 8)
   const head = cut(
-    `${printable(service)} at ${clock}, recorded for ${span(atMs - Number(answer.sinceMs))}`,
+    `${printable(service)} at ${clock}, recorded for ${span(atMs - Number(answer.sinceMs))}${instances > 1 ? ` by ${instances} processes` : ""}`,
     width,
   )
   if (rules.length === 0) return [tinted("strong", head), "no rule has decided a request yet"]

@@ -1,24 +1,15 @@
-import { setTimeout as sleep } from "node:timers/promises"
-import { type Activity, recordActivity, type ServiceOverview } from "@sluice/dashboard"
+import { type Activity, type ActivityOverview, recordActivity, type ServiceOverview } from "@sluice/dashboard"
 import { redisActivity } from "@sluice/redis"
 import type { Cluster, Redis } from "ioredis"
-import type { Io } from "../io.ts"
-import { formatLine, hasColour, tinted } from "../line.ts"
-import type { TopList, TopQuery, TopWait } from "./clients-backend.ts"
+import type { TopList, TopQuery } from "./clients-backend.ts"
 import { topAnswer } from "./top-answer.ts"
-
-/** The processes ask every 3 s whether somebody watches, and then write. */
-const WAKE_MS = 3_500
 
 /** The board on which the processes of apps share what they have recorded. */
 export class RedisBoard {
   readonly #activity: Activity
-  readonly #io: Io
   #failure: unknown
-  #isAwake = false
 
-  constructor(client: Redis | Cluster, prefix: string | undefined, io: Io) {
-    this.#io = io
+  constructor(client: Redis | Cluster, prefix: string | undefined) {
     const board = redisActivity({ client, prefix })
     const shared: typeof board = {
       exchange: (process, text, isWatching) =>
@@ -32,15 +23,8 @@ export class RedisBoard {
     this.#activity.stop()
   }
 
-  async top(query: TopQuery, { signal }: TopWait = {}): Promise<TopList> {
-    if (!this.#isAwake) {
-      await this.#read()
-      const { stderr, env } = this.#io
-      const line = tinted("quiet", "waiting 4 s for the processes, which write only while somebody watches")
-      stderr.write(`${formatLine(line, hasColour(stderr, env))}\n`)
-      await sleep(WAKE_MS, undefined, { signal })
-      this.#isAwake = true
-    }
+  /** Lists clients. Takes 1.5 s if nobody watches yet. Rejects with StoreUnavailableError. */
+  async top(query: TopQuery): Promise<TopList> {
     const { services, atMs, missing } = await this.#read()
     const { service } = query
     const found = services.filter((each) => service === undefined || each.service === service)
@@ -52,7 +36,7 @@ export class RedisBoard {
     }
   }
 
-  async #read(): ReturnType<Activity["overviewOfAll"]> {
+  async #read(): Promise<ActivityOverview> {
     this.#failure = undefined
     const overview = await this.#activity.overviewOfAll()
     if (this.#failure !== undefined) throw this.#failure

@@ -21,7 +21,6 @@ import type {
   ShownClient,
   TopList,
   TopQuery,
-  TopWait,
 } from "./clients-backend.ts"
 import { RedisBoard } from "./redis-board.ts"
 import { connectRedis, REPLY_MS } from "./redis-connection.ts"
@@ -98,9 +97,9 @@ export class RedisClients implements ClientsBackend {
     })
   }
 
-  async top(query: TopQuery, wait?: TopWait): Promise<TopList> {
-    this.#board ??= new RedisBoard(await this.#connect(), this.#place.prefix, this.#io)
-    return this.#board.top(query, wait)
+  async top(query: TopQuery): Promise<TopList> {
+    this.#board ??= new RedisBoard(await this.#connect(), this.#place.prefix)
+    return this.#board.top(query)
   }
 
   close(): void {

@@ -36,8 +36,12 @@ export class ServiceClients implements ClientsBackend {
   async top({ service, rule = "", limit = 0 }: TopQuery, wait?: TopWait): Promise<TopList> {
     if (service === undefined)
       throw new UsageError("--service is missing: the decision service lists the clients of one service")
-    const answer = await callService(this.#url, "ListClients", { service, rule, limit }, this.#io, wait)
-    return { services: [{ ...answer, service } as unknown as TopAnswer] }
+    const request = { service, rule, limit }
+    const { missing, ...answer } = await callService(this.#url, "ListClients", request, this.#io, wait)
+    return {
+      services: [{ ...answer, service } as unknown as TopAnswer],
+      ...(typeof missing === "string" && missing !== "" && { missing }),
+    }
   }
 
   close(): void {}

@@ -33,7 +33,8 @@ export function topAnswer(
     ...{
       service,
       atMs: text(atMs),
-      sinceMs: text(Math.min(atMs, ...instances.map(({ sinceMs }) => sinceMs))),
+      sinceMs: text(instances.reduce((since, { sinceMs }) => Math.max(since, sinceMs), 0) || atMs),
+      instances: instances.length,
     },
     rules: listed.sort((one, other) => refusedBy(other) - refusedBy(one)).slice(0, limit),
     refused: clients.sort((one, other) => other.refusals - one.refusals).slice(0, limit),
