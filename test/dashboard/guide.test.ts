@@ -1,10 +1,11 @@
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
+import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Limiter } from "@sluice/core"
-import type { Activity, ActivityOverview } from "@sluice/dashboard"
+import type { Activity, ActivityOverview, Dashboard } from "@sluice/dashboard"
 import type { Express } from "express"
-import { describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import type { Block } from "../docs/blocks.ts"
 import { ROOT } from "../docs/documents.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
@@ -13,11 +14,11 @@ import { redisForTests } from "../servers/redis-for-tests.ts"
 import { serveBusyShop } from "./busy-shop.ts"
 import { send } from "./dashboard-servers.ts"
 
-const [code, json, all] = blocksTestedBy(
+const [code, change, audit, json, all] = blocksTestedBy(
   "test/dashboard/guide.test.ts",
   "docs/production/dashboard.md",
-  3,
-) as [Block, Block, Block]
+  5,
+) as [Block, Block, Block, Block, Block]
 
 const { client } = await redisForTests()
 
@@ -73,6 +74,33 @@ describe("the guide's app", () => {
       statuses.push((await send(port, "/limits/", { headers })).status)
     expect(statuses).toEqual([200, 403, 403])
   })
+})
+
+it("the guide's token lets an operator block a client, with the line that the guide shows", async () => {
+  const token = "a token of 24 characters"
+  vi.stubEnv("LIMITS_TOKEN", token)
+  const lines: string[] = []
+  const info = vi.spyOn(console, "info").mockImplementation((...line) => void lines.push(line.join(" ")))
+  onTestFinished(() => {
+    vi.unstubAllEnvs()
+    info.mockRestore()
+  })
+  const { limits, page } = (await runTypeScript(change)) as { limits: { limiter: Limiter }; page: Dashboard }
+  const server = createServer(page).listen(0, "127.0.0.1")
+  onTestFinished(() => void server.close())
+  await once(server, "listening")
+  const client = { remoteAddress: "192.0.2.7" }
+  for (let i = 0; i < 5; i++) await limits.limiter.decide(client)
+  const post = async (path: string, body: object) => {
+    const headers = { "content-type": "application/json", "x-sluice-dashboard": "1", "x-sluice-token": token }
+    const { port } = server.address() as AddressInfo
+    return JSON.parse((await send(port, path, { method: "POST", headers, body: JSON.stringify(body) })).body)
+  }
+  const [found] = (await post("/find", { key: "192.0.2.7" })).clients
+  const { service, rule, id } = found
+  await post("/change", { action: "blocked", service, rule, id, text: "", for: "1 hour" })
+  expect((await limits.limiter.peek(client)).refusal).toBe("blocked")
+  expect(lines).toEqual([audit.text.trim()])
 })
 
 it("the guide's second example returns the overview of all processes", async () => {

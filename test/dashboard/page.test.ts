@@ -187,7 +187,7 @@ describe("keys and names that clients choose", () => {
     for (const key of HOSTILE) {
       await page.locator("#key").fill(key)
       await page.keyboard.press("Enter")
-      await page.waitForSelector("#found mark")
+      await page.waitForSelector(`#found h2 >> text=Found`)
     }
     expect(await page.evaluate("window.attacked")).toBeUndefined()
     expect(requests.filter((each) => !each.startsWith(url))).toEqual([])
@@ -201,12 +201,15 @@ describe("the search", () => {
     const { url } = await withTraffic()
     const { page } = await open(url)
     await search(page, "192.0.2.7")
+    const marked = await texts(page, "#view mark")
     expect(await texts(page, "#found h2")).toEqual(["Found 2 counters of 192.0.2.7"])
     const hasFocus = "document.activeElement === document.querySelector('#found h2')"
     expect(await page.evaluate(hasFocus)).toBe(true)
     // The clock of the browser is years ahead of the server's.
-    expect(await texts(page, "#found tbody tr >> nth=0 >> td >> nth=-1")).toEqual(["in 8 s, 00:01:41"])
-    const marked = await texts(page, "#view mark")
+    expect(await texts(page, "#found tbody tr >> nth=0 >> th, td")).toEqual([
+      ...["per-client", "refused: limit reached; again in 8 s, 00:01:41", "3", "0", "in 58 s", "42", "≈ 80"],
+      expect.stringMatching(/^hash:[0-9a-f]{8}$/),
+    ])
     expect(marked).toEqual([expect.stringMatching(/^hash:[0-9a-f]{8} ← found$/)])
     await page.locator("#key").fill("192.0.2.99")
     await page.keyboard.press("Enter")

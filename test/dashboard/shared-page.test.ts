@@ -44,10 +44,10 @@ it("the page shows and finds the clients of all processes, and says when it cann
   expect(await keysAt()).toEqual(["192.0.2.1 2", "192.0.2.2 2"])
   const found = await fetch(`${page}/find`, {
     method: "POST",
-    headers: { "x-sluice-dashboard": "1" },
+    headers: { "content-type": "application/json", "x-sluice-dashboard": "1" },
     body: JSON.stringify({ key: "192.0.2.2" }),
   })
-  expect(await found.json()).toMatchObject([{ rule: "calls", refused: { refusals: 2 } }])
+  expect(await found.json()).toMatchObject({ clients: [{ rule: "calls", refused: { refusals: 2 } }] })
   await server.stop()
   await until("the others are missing", async () => (await overviewAt(page)).missing !== undefined)
   const { missing, services } = await overviewAt(page)

@@ -4,6 +4,7 @@
  */
 
 export { type Activity, type ActivityOptions, recordActivity } from "./activity.ts"
+export type { DashboardChange, DashboardLogger } from "./mount/audit.ts"
 export { type Dashboard, type DashboardOptions, type DashboardSource, dashboard } from "./mount/dashboard.ts"
 export type { FastifyScope, KoaContext } from "./mount/servers.ts"
 export type {

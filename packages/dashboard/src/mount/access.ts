@@ -1,36 +1,61 @@
 import type { Warner } from "@sluice/core/kit"
 import type { Visit } from "./visit.ts"
 
-/** Decides who may see the page. Returns false or rejects for everybody else. */
-export type Authorize = (request: never) => boolean | Promise<boolean>
+/** What a visitor may do: see the page, or also change clients. */
+export type VisitorRole = "viewer" | "operator"
+
+/** Decides who may see the page, and who may also change clients. Returns false or rejects for everybody else. */
+export type Authorize = (request: never) => boolean | "operator" | Promise<boolean | "operator">
 
 const CLOSED =
   "The dashboard refused a request, because it does not certainly come from this machine. To open the dashboard to others, " +
   "set its option authorize, for example: authorize: (req) => isAdmin(req)."
 
+/** The roles by the results of `authorize`. */
+const ROLES: ReadonlyMap<unknown, VisitorRole> = new Map<unknown, VisitorRole>([
+  [true, "viewer"],
+  ["operator", "operator"],
+])
+
 /**
- * Returns a function that decides whether a visit is allowed: by `authorize`, or without it only from this machine.
- * The function never rejects.
+ * Returns a function that resolves with the role of a visitor: by `authorize`, or without it "viewer" on this machine.
+ * Resolves with undefined for a visitor who may not see the page. The function never rejects.
  */
 export function accessBy(
   authorize: Authorize | undefined,
   warner: Warner,
-): (visit: Visit, request: unknown) => Promise<boolean> {
-  return async (visit, request) => {
+): (visit: Visit) => Promise<VisitorRole | undefined> {
+  return async (visit) => {
     if (authorize === undefined) {
-      const isAllowed = isLocal(visit)
-      if (!isAllowed) warner.once("SLUICE_DASHBOARD_CLOSED", CLOSED)
-      return isAllowed
+      if (isLocal(visit)) return "viewer"
+      warner.once("SLUICE_DASHBOARD_CLOSED", CLOSED)
+      return undefined
     }
-    try {
-      const result: unknown = await authorize(request as never)
-      if (typeof result === "boolean") return result
-      throw new TypeError(`authorize returned ${typeof result} instead of true or false`)
-    } catch (error) {
-      const message = "The dashboard's option authorize failed, so the request was refused with 403."
-      warner.once("SLUICE_CALLBACK_FAILED", message, "authorize", error)
-      return false
-    }
+    return ROLES.get(
+      await resultOf("authorize", () => authorize(visit.request as never), [...ROLES.keys()], warner),
+    )
+  }
+}
+
+/**
+ * Resolves with the result of an option's function. If the function fails or its result is neither false nor one of
+ * `accepted`, emits a warning and resolves with false.
+ */
+export async function resultOf(
+  option: string,
+  call: () => unknown,
+  accepted: readonly unknown[],
+  warner: Warner,
+): Promise<unknown> {
+  try {
+    const result = await call()
+    if (result === false || accepted.includes(result)) return result
+    const values = [false, ...accepted].map((value) => JSON.stringify(value)).join(", ")
+    throw new TypeError(`${option} returned ${typeof result} instead of one of ${values}`)
+  } catch (error) {
+    const message = `The dashboard's option ${option} failed, so the request was refused with 403.`
+    warner.once("SLUICE_CALLBACK_FAILED", message, option, error)
+    return false
   }
 }
 

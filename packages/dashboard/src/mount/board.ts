@@ -1,8 +1,7 @@
-import { addressGroup, type Clock } from "@sluice/core"
+import type { Clock } from "@sluice/core"
 import type { Activity } from "../activity.ts"
 import type { ActivityOverview } from "../overview/overview.ts"
-import type { ListedClient } from "../page/listed-client.ts"
-import { type ShowKey, valuesOf } from "./shown-keys.ts"
+import type { KeyForms } from "./shown-keys.ts"
 import { UPDATE_MS } from "./viewers.ts"
 
 /** Most clients in each list of all rules together. A rule has at least 5 clients, and at most 50. */
@@ -11,19 +10,21 @@ const MOST_CLIENTS = 1_000
 /** The data of the page. All viewers share one string, which is written at most once in two seconds. */
 export class Board {
   readonly #activity: Pick<Activity, "overview" | "overviewOfAll">
-  readonly #showKey: ShowKey
+  readonly #showKey: KeyForms["show"]
   readonly #clock: Clock
   /** Whether the overview includes other processes, which must be asked. */
   readonly #isShared: boolean
   #writtenMs = Number.NEGATIVE_INFINITY
   #overview: ActivityOverview | undefined
+  /** Resolves when the overview includes the other processes. Undefined unless they are being asked. */
+  #reading: Promise<void> | undefined
   #json: Buffer = Buffer.alloc(0)
   #event: Buffer = Buffer.alloc(0)
 
   constructor(
     activity: Pick<Activity, "overview" | "overviewOfAll">,
     isShared: boolean,
-    showKey: ShowKey,
+    showKey: KeyForms["show"],
     clock: Clock,
   ) {
     this.#activity = activity
@@ -44,27 +45,11 @@ export class Board {
     return this.#event
   }
 
-  /** Returns the clients with this address or value of a field, among all recorded clients. */
-  find(text: string): readonly ListedClient[] {
-    const wanted = new Set([text.trim(), addressGroup(text.trim())])
-    const isWanted = ({ key }: { readonly key: string }): boolean =>
-      valuesOf(key).some((value) => wanted.has(value))
+  /** Resolves with the overview of all processes, which is at most two seconds old. */
+  async overview(): Promise<ActivityOverview> {
     this.#update()
-    return (this.#overview?.services ?? []).flatMap(({ service, rules }) =>
-      rules.flatMap(({ rule, refused, busy }) => {
-        const keys = new Set([...refused, ...busy].filter(isWanted).map(({ key }) => key))
-        return [...keys].map((key): ListedClient => {
-          const refusals = refused.find((client) => client.key === key)
-          const requests = busy.find((client) => client.key === key)?.requests
-          const shown = this.#showKey(key)
-          return {
-            ...{ service, rule, key: shown },
-            ...(refusals !== undefined && { refused: { ...refusals, key: shown } }),
-            ...(requests !== undefined && { requests }),
-          }
-        })
-      }),
-    )
+    await this.#reading
+    return this.#overview as ActivityOverview
   }
 
   #update(): void {
@@ -74,7 +59,12 @@ export class Board {
     // The answers of the other processes belong to the next update. Before the first one, show this process alone.
     if (!this.#isShared || ageMs > 3 * UPDATE_MS) this.#write(this.#activity.overview())
     else this.#writtenMs = this.#clock.now()
-    if (this.#isShared) void this.#activity.overviewOfAll().then((overview) => this.#write(overview))
+    if (this.#isShared && this.#reading === undefined) this.#reading = this.#read()
+  }
+
+  async #read(): Promise<void> {
+    this.#write(await this.#activity.overviewOfAll())
+    this.#reading = undefined
   }
 
   #write(overview: ActivityOverview): void {
@@ -87,7 +77,7 @@ export class Board {
 }
 
 /** Returns the overview with shown keys and shorter lists. */
-function shortened({ services, ...others }: ActivityOverview, showKey: ShowKey): ActivityOverview {
+function shortened({ services, ...others }: ActivityOverview, showKey: KeyForms["show"]): ActivityOverview {
   const rulesOfAll = services.reduce((sum, { rules }) => sum + rules.length, 0)
   const most = Math.min(50, Math.max(5, Math.floor(MOST_CLIENTS / rulesOfAll)))
   const withShownKey = <Each extends { readonly key: string }>(each: Each): Each => ({

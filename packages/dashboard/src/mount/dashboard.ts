@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Clock, Limiter, Logger } from "@sluice/core"
+import type { Clock, Limiter } from "@sluice/core"
 import {
   type Awaitable,
   clockOption,
@@ -13,9 +13,14 @@ import {
 import { type Activity, boardOption, recordActivity } from "../activity.ts"
 import type { ActivityBoard } from "../shared/activity-board.ts"
 import { accessBy } from "./access.ts"
+import { type AuditOption, auditBy, type DashboardChange, type DashboardLogger } from "./audit.ts"
 import { Board } from "./board.ts"
+import { Changes } from "./changes.ts"
+import { Clients, type LimitersOf } from "./clients.ts"
+import { Operators } from "./operators.ts"
+import { PACE, pageLimiter } from "./pace.ts"
 import { type FastifyScope, type KoaContext, Servers } from "./servers.ts"
-import { hashedKeys, plainKey } from "./shown-keys.ts"
+import { hashedKeys, plainKeys } from "./shown-keys.ts"
 import { Site } from "./site.ts"
 import { Viewers } from "./viewers.ts"
 
@@ -35,9 +40,24 @@ export interface DashboardOptions<Request = IncomingMessage> {
   /**
    * Whether a visitor may see the page. Receives the framework's own request: `req`, Koa's `ctx`, Fastify's `request`,
    * or the `Request` of a fetch server. Called for every request, and an open page sends one every minute. If it
-   * fails, the request is refused with 403. Default: only a browser on this machine may see the page, without a proxy in between.
+   * fails, the request is refused with 403. A visitor for whom it returns "operator" may also reset, block and unblock
+   * clients. Default: only a browser on this machine may see the page, without a proxy in between.
    */
-  readonly authorize?: ((request: Request) => boolean | Promise<boolean>) | undefined
+  readonly authorize?:
+    | ((request: Request) => boolean | "operator" | Promise<boolean | "operator">)
+    | undefined
+  /**
+   * The token with which a visitor of the page may reset, block and unblock clients, at least 16 characters. The page asks
+   * for it, keeps it until it is closed, and sends it with each change. Or a function that decides whether a token is valid
+   * for the clients of a service. A token does not open the page. After ten wrong tokens in a minute, this process refuses all
+   * tokens. Default: only visitors for whom `authorize` returns "operator" change clients.
+   */
+  readonly token?: string | ((token: string, service: string) => boolean | Promise<boolean>) | undefined
+  /**
+   * Called for each change of a client, and for each attempt that failed, with the framework's own request. The client's
+   * key is personal data. Default: a line to `logger.info`, or to the console if the logger has no `info`.
+   */
+  readonly audit?: ((change: DashboardChange, request: Request) => void) | undefined
   /**
    * How the page shows keys of clients, such as addresses. "hashed" shows "hash:3f9a12c0". A search for an address or
    * user finds its hash. Default: "hashed".
@@ -58,8 +78,8 @@ export interface DashboardOptions<Request = IncomingMessage> {
    * shows the decisions of all processes that use the same board. Default: only of this process.
    */
   readonly shared?: ActivityBoard | undefined
-  /** The destination of warnings. Default: `process.emitWarning`. */
-  readonly logger?: Logger | undefined
+  /** The destination of warnings and changes, such as pino. Default: `process.emitWarning`, and the console for changes. */
+  readonly logger?: DashboardLogger | undefined
   /** The source of time, for tests; its `now` returns epoch milliseconds. Default: the time of this machine. */
   readonly clock?: Clock | undefined
 }
@@ -80,16 +100,22 @@ export interface Dashboard {
 
 const SYSTEM_CLOCK: Clock = { now: Date.now }
 const isPath = (value: unknown): boolean => typeof value === "string" && /^\/[^?#]*[^/?#]$/.test(value)
+const isFunction = (value: unknown): boolean => typeof value === "function"
+/** Accepts a secret. The message does not contain the value, because somebody may read the log. */
+const secretOption =
+  (what: string, also = ""): OptionCheck =>
+  (value) =>
+    (typeof value === "string" && value.length >= 16) || (also !== "" && isFunction(value))
+      ? undefined
+      : { message: `is not a ${what}`, accepted: `a random string of at least 16 characters${also}` }
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
-  authorize: mustBe("a function", "(request) => boolean", (value) => typeof value === "function"),
+  authorize: mustBe("a function", '(request) => true, false or "operator"', isFunction),
+  token: secretOption("token", ", or a function (token, service) => boolean"),
+  audit: mustBe("a function", "(change, request) => void", isFunction),
   keys: mustBe("a way to show keys", '"hashed" or "shown"', (value) =>
     ["hashed", "shown"].includes(value as string),
   ),
-  // The message does not contain the value, because somebody may read the log.
-  hashSecret: (value) =>
-    typeof value === "string" && value.length >= 16
-      ? undefined
-      : { message: "is not a secret", accepted: "a random string of at least 16 characters" },
+  hashSecret: secretOption("secret"),
   path: mustBe("a path", 'a string such as "/limits", without a slash at its end', isPath),
   shared: boardOption,
   logger: loggerOption,
@@ -108,7 +134,8 @@ const checkNoBoard = (): ReturnType<OptionCheck> => ({
 
 /**
  * Creates a page that shows which clients the limiters refuse, by which rule, and since when. Begins to record their
- * decisions, or reads the activity of a {@link DashboardSource}. The page changes nothing. It is closed to other machines until `authorize` is set.
+ * decisions, or reads the activity of a {@link DashboardSource}. The page is closed to other machines until `authorize` is
+ * set, and changes nothing until there are operators: by `token`, or by `authorize`.
  *
  * Mount the page before the middleware that limits requests. Otherwise the page's own requests count, and a client that is
  * refused cannot open it. At most 50 pages can be open at a time.
@@ -135,14 +162,17 @@ export function dashboard<Request = IncomingMessage>(
   const { authorize, keys = "hashed", hashSecret, path, shared, logger, clock = SYSTEM_CLOCK } = options
   const recorded = isSource(limiters) ? undefined : recordActivity(limiters, { shared, clock: options.clock })
   const activity = recorded ?? (limiters as DashboardSource).activity
-  const showKey = keys === "hashed" ? hashedKeys(hashSecret) : plainKey
-  const board = new Board(activity, recorded === undefined || shared !== undefined, showKey, clock)
+  const forms = keys === "hashed" ? hashedKeys(hashSecret) : plainKeys
+  const board = new Board(activity, recorded === undefined || shared !== undefined, forms.show, clock)
   const viewers = new Viewers(clock, () => board.event())
-  const isAllowed = accessBy(
-    authorize,
-    createWarner(logger, () => undefined),
-  )
-  const servers = new Servers(new Site(board, viewers), isAllowed, path)
+  const warner = createWarner(logger, () => undefined)
+  const clients = new Clients(board, limitersIn(limiters), forms)
+  const operators = new Operators(options.token, clock, warner)
+  const changes = new Changes(clients, operators, auditBy(options.audit as AuditOption, logger, warner))
+  const roleOf = accessBy(authorize, warner)
+  const pace = pageLimiter(PACE, clock)
+  const site = new Site({ roleOf, board, viewers, clients, operators, changes, pace, clock })
+  const servers = new Servers(site, path)
   return Object.assign(servers.node.bind(servers), {
     koa: servers.koa.bind(servers),
     fetch: servers.fetch.bind(servers),
@@ -159,4 +189,10 @@ export function dashboard<Request = IncomingMessage>(
       recorded?.stop()
     },
   })
+}
+
+/** Returns a function that returns the limiters of a service. */
+function limitersIn(limiters: Limiter<never> | readonly Limiter<never>[] | DashboardSource): LimitersOf {
+  if (isSource(limiters)) return async (service) => [(await limiters.limiterOf(service)) ?? []].flat()
+  return async (service) => [limiters].flat().filter(({ status }) => status.service === service)
 }

@@ -49,22 +49,17 @@ interface FastifyResponse {
 /** A request of Node, to which a framework may have added the whole URL and the parsed body. */
 type NodeCall = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown }
 
-/** Decides whether a visitor may see the page, by the framework's own request. */
-export type IsAllowed = (visit: Visit, request: unknown) => Promise<boolean>
-
 /** Where a request is within the mount. */
 type MountPlace = Pick<Visit, "path" | "mountName">
 
 /** Answers the requests of all kinds of servers. */
 export class Servers {
   readonly #site: Site
-  readonly #isAllowed: IsAllowed
   readonly #mount: string | undefined
 
   /** `mount` is the path of the mount if the server does not remove it from URLs. */
-  constructor(site: Site, isAllowed: IsAllowed, mount: string | undefined) {
+  constructor(site: Site, mount: string | undefined) {
     this.#site = site
-    this.#isAllowed = isAllowed
     this.#mount = mount
   }
 
@@ -103,16 +98,17 @@ export class Servers {
 
   /** Answers a request of a fetch server. */
   async fetch(request: Request): Promise<Response> {
-    const { pathname } = new URL(request.url)
+    const { pathname, host } = new URL(request.url)
     const visit: Visit = {
       ...(locate(pathname, pathname, this.#mount) ?? OUTSIDE),
       method: request.method,
-      headers: Object.fromEntries(request.headers),
+      headers: { host, ...Object.fromEntries(request.headers) },
       address: undefined,
       httpVersion: "",
       body: () => readJson(request.body ?? new Blob([]).stream()),
+      request,
     }
-    const answer = await this.#site.answer(visit, () => this.#isAllowed(visit, request))
+    const answer = await this.#site.answer(visit)
     const { status, headers, viewer } = answer
     const isEmpty = request.method === "HEAD" || status === 304
     const body = viewer === undefined ? (isEmpty ? null : new Uint8Array(answer.body)) : streamTo(viewer)
@@ -134,8 +130,9 @@ export class Servers {
       httpVersion: call.httpVersion,
       // A parser of the app may have read the body already.
       body: async () => (call.readableEnded ? parsed : readJson(call)),
+      request,
     }
-    send(await this.#site.answer(visit, () => this.#isAllowed(visit, request)), visit.method, response)
+    send(await this.#site.answer(visit), visit.method, response)
   }
 }
 

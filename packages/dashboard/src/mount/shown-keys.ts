@@ -1,31 +1,45 @@
 import { createHmac, randomBytes } from "node:crypto"
 import { partitionValues } from "@sluice/core/kit"
 
-/** Returns the form in which the page shows the key of a client. */
-export type ShowKey = (key: string) => string
+/** The forms in which the page contains the key of a client. */
+export interface KeyForms {
+  /** Returns the key as the page shows it. Two keys may look the same. */
+  show(key: string): string
+  /** Returns a text that identifies the key in a change. Different keys have different texts. */
+  id(key: string): string
+  /** True if the text is a hash that `show` may have returned, and not an address or a value. */
+  isHash(text: string): boolean
+}
 
 /** The counters of all clients, and of all without the rule's field. They identify no client. */
 const SHARED: ReadonlySet<string> = new Set(["", "@shared"])
 /** Most hashes that are kept, because the same keys are shown every two seconds. */
 const MOST_KEPT = 10_000
 
-/** Returns a function that hashes keys, such as "hash:3f9a12c0", by default with a random secret of this process. */
-export function hashedKeys(secret: string | Buffer = randomBytes(32)): ShowKey {
+/** Hashes keys, such as "hash:3f9a12c0", by default with a random secret of this process. */
+export function hashedKeys(secret: string | Buffer = randomBytes(32)): KeyForms {
   const kept = new Map<string, string>()
-  return (key) => {
-    if (SHARED.has(key)) return key
-    const known = kept.get(key)
-    if (known !== undefined) return known
-    if (kept.size >= MOST_KEPT) kept.clear()
-    const shown = `hash:${createHmac("sha256", secret).update(key).digest("hex").slice(0, 8)}`
-    kept.set(key, shown)
-    return shown
+  const id = (key: string): string => createHmac("sha256", secret).update(key).digest("hex")
+  return {
+    id,
+    isHash: (text) => /^hash:[0-9a-f]{8}$/.test(text),
+    show(key) {
+      if (SHARED.has(key)) return key
+      const known = kept.get(key)
+      if (known !== undefined) return known
+      if (kept.size >= MOST_KEPT) kept.clear()
+      const shown = `hash:${id(key).slice(0, 8)}`
+      kept.set(key, shown)
+      return shown
+    },
   }
 }
 
-/** Returns a key as the values of the rule's fields: "192.0.2.7", or "user 7, 192.0.2.7" for two fields. */
-export function plainKey(key: string): string {
-  return valuesOf(key).join(", ")
+/** Shows a key as the values of the rule's fields: "192.0.2.7", or "user 7, 192.0.2.7" for two fields. */
+export const plainKeys: KeyForms = {
+  show: (key) => valuesOf(key).join(", "),
+  id: (key) => key,
+  isHash: () => false,
 }
 
 /** Returns the values of the rule's fields that a counter's text contains, or the text itself if it contains none. */

@@ -1,7 +1,14 @@
+import { type Clock, InvalidOptionError, type Limiter, SluiceError } from "@sluice/core"
+import type { FoundCounters } from "../page/found-counter.ts"
+import type { VisitorRole } from "./access.ts"
 import type { Board } from "./board.ts"
+import type { Changes } from "./changes.ts"
+import { type Clients, reasonOf } from "./clients.ts"
+import type { Operators } from "./operators.ts"
+import { tooMany } from "./pace.ts"
 import { pageFiles } from "./page-files.ts"
 import type { Viewers } from "./viewers.ts"
-import { type Answer, BodyTooLarge, type Visit } from "./visit.ts"
+import { type Answer, CallRefused, type Visit } from "./visit.ts"
 
 /** The headers of every response. */
 const SECURITY = {
@@ -13,34 +20,47 @@ const SECURITY = {
   "cross-origin-resource-policy": "same-origin",
 }
 
-/** The header that a search must have. A page of another origin cannot send it, because no response allows that. */
-const SEARCH_HEADER = "x-sluice-dashboard"
+/** The header that a search or change must have. A form of another origin cannot send it. */
+const OWN_HEADER = "x-sluice-dashboard"
+
+/** The parts of the site. */
+export interface SiteParts {
+  /** Returns the role of a visitor, or undefined for a visitor who may not see the page. */
+  readonly roleOf: (visit: Visit) => Promise<VisitorRole | undefined>
+  readonly board: Board
+  readonly viewers: Viewers
+  readonly clients: Clients
+  readonly operators: Operators
+  readonly changes: Changes
+  /** Bounds the searches and changes of all visitors. */
+  readonly pace: Limiter
+  readonly clock: Clock
+}
 
 /** Answers visits, whatever server they come from. */
 export class Site {
-  readonly #board: Board
-  readonly #viewers: Viewers
+  readonly #parts: SiteParts
 
-  constructor(board: Board, viewers: Viewers) {
-    this.#board = board
-    this.#viewers = viewers
+  constructor(parts: SiteParts) {
+    this.#parts = parts
   }
 
-  /** Returns the response to a visit. `isAllowed` decides whether the visitor may see the page. */
-  async answer(visit: Visit, isAllowed: () => Promise<boolean>): Promise<Answer> {
-    if (isOfOtherSite(visit) || !(await isAllowed())) return text(403, "Forbidden")
+  /** Returns the response to a visit. */
+  async answer(visit: Visit): Promise<Answer> {
+    const role = isOfOtherSite(visit) ? undefined : await this.#parts.roleOf(visit)
+    if (role === undefined) return text(403, "Forbidden")
     const { path, method, mountName } = visit
-    const isSearch = path === "/find"
     const file = pageFiles().get(path)
-    const exists = file !== undefined || ["", "/overview.json", "/events", "/find"].includes(path)
+    const isPost = ["/find", "/change"].includes(path)
+    const exists = file !== undefined || isPost || ["", "/overview.json", "/events"].includes(path)
     if (!exists) return text(404, "Not found")
-    const allowed = isSearch ? ["POST"] : ["GET", "HEAD"]
+    const allowed = isPost ? ["POST"] : ["GET", "HEAD"]
     if (!allowed.includes(method)) return text(405, "Method not allowed", { allow: allowed.join(", ") })
     // Without "./", a mount with a parameter might be a URL with a scheme.
     if (path === "") return text(302, "", { location: `./${mountName}/` })
     if (file !== undefined) return this.#file(file, visit)
-    if (isSearch) return this.#search(visit)
-    if (path === "/overview.json") return json(this.#board.json())
+    if (isPost) return this.#post(visit, role)
+    if (path === "/overview.json") return json(this.#parts.board.json())
     return this.#events(method)
   }
 
@@ -52,15 +72,38 @@ export class Site {
     return answer(200, { ...caching, ...encoding, "content-type": type }, isGzip ? gzipped : body)
   }
 
-  async #search({ headers, body }: Visit): Promise<Answer> {
-    if (headers[SEARCH_HEADER] === undefined) return text(403, `The header ${SEARCH_HEADER} is missing`)
+  async #post(visit: Visit, role: VisitorRole): Promise<Answer> {
     try {
-      const { key } = Object(await body())
-      if (typeof key === "string") return json(Buffer.from(JSON.stringify(this.#board.find(key))))
+      const body = await this.#bodyOf(visit)
+      const result =
+        visit.path === "/find" ? this.#find(body, role) : this.#parts.changes.make(visit, role, body)
+      return json(Buffer.from(JSON.stringify(await result)))
     } catch (error) {
-      if (error instanceof BodyTooLarge) return text(413, "The body is larger than 1 kB")
+      if (error instanceof CallRefused) return text(error.status, error.message, error.headers)
+      const status = error instanceof InvalidOptionError ? 400 : error instanceof SluiceError ? 503 : 500
+      return text(status, reasonOf(error))
     }
-    return text(400, 'The body must be JSON: {"key": "192.0.2.7"}')
+  }
+
+  /** Returns the members of the body, if the page itself has sent it. */
+  async #bodyOf({ headers, address, body }: Visit): Promise<Readonly<Record<string, unknown>>> {
+    if (headers[OWN_HEADER] === undefined) throw new CallRefused(403, `The header ${OWN_HEADER} is missing.`)
+    if (!/^application\/json\b/i.test(headers["content-type"] ?? ""))
+      throw new CallRefused(415, "The content type must be application/json.")
+    const turn = await this.#parts.pace.decide({ ...(address !== undefined && { remoteAddress: address }) })
+    if (!turn.allowed) throw tooMany("searches and changes", turn)
+    try {
+      return Object(await body())
+    } catch (error) {
+      throw error instanceof CallRefused ? error : new CallRefused(400, "The body is not JSON.")
+    }
+  }
+
+  async #find({ key }: Readonly<Record<string, unknown>>, role: VisitorRole): Promise<FoundCounters> {
+    if (typeof key !== "string") throw new CallRefused(400, 'The body must be JSON: {"key": "192.0.2.7"}')
+    const { clients, operators, clock } = this.#parts
+    const found = await clients.find(key)
+    return { atMs: clock.now(), operator: operators.status(role), ...found }
   }
 
   #events(method: string): Answer {
@@ -71,7 +114,7 @@ export class Site {
       "x-accel-buffering": "no",
     }
     if (method === "HEAD") return answer(200, headers)
-    const viewer = this.#viewers.enter()
+    const viewer = this.#parts.viewers.enter()
     if (viewer === undefined)
       return text(503, "Too many pages are open, or the server closes", { "retry-after": "30" })
     return { ...answer(200, headers), viewer }
@@ -79,12 +122,15 @@ export class Site {
 }
 
 /**
- * True if a page of another origin sends the request, except by a link. Such a page must not read the data with the
- * visitor's cookies or address, even if a middleware of the app allows all origins (CORS). Browsers set both headers.
+ * True if a page of another origin sends the request, except by a link. Such a page must not read data or change clients
+ * with the visitor's cookies or address, even if a middleware of the app allows all origins (CORS). Browsers set these
+ * headers. They leave out the first two if the page has a plain HTTP address, and the third for most GET requests.
  */
-function isOfOtherSite({ headers }: Visit): boolean {
-  const { "sec-fetch-site": site = "none", "sec-fetch-mode": mode } = headers
-  return site !== "same-origin" && site !== "none" && mode !== "navigate"
+function isOfOtherSite({ headers, method }: Visit): boolean {
+  const { "sec-fetch-site": site, "sec-fetch-mode": mode, origin, host = headers[":authority"] } = headers
+  if (mode === "navigate" && method !== "POST") return false
+  if (site !== undefined) return site !== "same-origin" && site !== "none"
+  return origin !== undefined && origin.replace(/^https?:\/\//, "") !== host
 }
 
 type PageFileOf = NonNullable<ReturnType<ReturnType<typeof pageFiles>["get"]>>

@@ -13,8 +13,10 @@ export interface Visit {
   readonly address: string | undefined
   /** The version of HTTP, such as "1.1". */
   readonly httpVersion: string
-  /** Returns the body as parsed JSON. Rejects with {@link BodyTooLarge}, or if the body is not JSON. */
+  /** Returns the body as parsed JSON. Rejects with {@link CallRefused} if it is too large, or if it is not JSON. */
   readonly body: () => Promise<unknown>
+  /** The framework's own request. */
+  readonly request: unknown
 }
 
 /** The response to a visit. */
@@ -27,18 +29,27 @@ export interface Answer {
   readonly viewer?: Viewer
 }
 
-/** The error for a body of more than 1 kB. */
-export class BodyTooLarge extends Error {}
+/** The refusal of a request, which becomes the response. The message is the body. */
+export class CallRefused extends Error {
+  readonly status: number
+  readonly headers: Answer["headers"]
 
-const MOST_BYTES = 1_024
+  constructor(status: number, message: string, headers: Answer["headers"] = {}) {
+    super(message)
+    this.status = status
+    this.headers = headers
+  }
+}
 
-/** Reads a body of at most 1 kB as JSON. */
+const MOST_BYTES = 4_096
+
+/** Reads a body of at most 4 kB as JSON. */
 export async function readJson(chunks: AsyncIterable<Uint8Array>): Promise<unknown> {
   const parts: Uint8Array[] = []
   let length = 0
   for await (const chunk of chunks) {
     length += chunk.length
-    if (length > MOST_BYTES) throw new BodyTooLarge()
+    if (length > MOST_BYTES) throw new CallRefused(413, "The body is larger than 4 kB.")
     parts.push(chunk)
   }
   return JSON.parse(Buffer.concat(parts).toString())

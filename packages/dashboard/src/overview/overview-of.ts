@@ -75,14 +75,14 @@ function ruleOf(rule: string, parts: readonly Part[], nowMs: number): RuleOvervi
 
 /** Merges estimates. The result is between the largest one and their sum, whatever keys clients choose. */
 function refusedClientsOf(parts: readonly Part[]): number {
-  const estimates = parts.map(({ refusedClients }) => refusedClients)
+  const estimates = parts.map(({ refusedClients = 0 }) => refusedClients)
   const most = Math.max(...estimates)
   const sum = estimates.reduce((all, each) => all + each, 0)
   if (most === sum) return sum
   const distinct = new DistinctKeys(SHARED_SEED)
-  for (const { refused, registers } of parts) {
-    if (registers === undefined) for (const { key } of refused) distinct.add(key)
-    else distinct.merge(DistinctKeys.parse(registers) ?? distinct)
+  for (const { registers = "" } of parts) {
+    const read = DistinctKeys.parse(registers)
+    if (read !== undefined) distinct.merge(read)
   }
   return Math.min(sum, Math.max(most, distinct.size))
 }

@@ -36,7 +36,7 @@ function show(): void {
     render(element("view"), h("div", { "data-key": address }, viewOf(address, overview)))
 }
 
-enableSearch(show, () => overview?.atMs ?? Date.now())
+enableSearch(show)
 addEventListener("hashchange", () => {
   show()
   scrollTo(0, 0)

@@ -1,25 +1,58 @@
+import { askChange, changeButtons } from "./changes.ts"
 import { h, type PageContent, render } from "./element.ts"
-import type { ListedClient } from "./listed-client.ts"
-import { keyCell, markKeys, refusedColumns, table } from "./tables.ts"
-import { count, name, named } from "./text.ts"
+import type { ChangeAction, ClientState, FoundCounter, FoundCounters } from "./found-counter.ts"
+import { post } from "./post.ts"
+import { keyText, markKeys, REASONS, table, until } from "./tables.ts"
+import { clock, count, duration, named, visible } from "./text.ts"
 
-/**
- * Lets a reader search for a client. Calls back when the marks of found clients have changed. `now` returns the server's
- * time in epoch milliseconds, because the clock of the reader's machine may be wrong.
- */
-export function enableSearch(onFound: () => void, now: () => number): void {
-  const form = document.getElementById("search")
+/** Lets a reader search for a client, and change it. Calls back when the marks of found clients have changed. */
+export function enableSearch(onFound: () => void): void {
   const input = document.getElementById("key") as HTMLInputElement
   const target = document.getElementById("found") as HTMLElement
-  form?.addEventListener("submit", async (event) => {
-    event.preventDefault()
-    const key = input.value.trim()
-    const content = key === "" ? undefined : await search(key, now())
-    if (content === undefined) markKeys([])
+  const focus = (): void => target.querySelector("h2")?.focus()
+  let text = ""
+  let found: FoundCounters | undefined
+  const show = (content: PageContent): void => {
+    markKeys(found?.clients.map(({ key }) => key) ?? [])
     render(target, content)
     onFound()
+  }
+  const search = async (wanted: string): Promise<void> => {
+    input.value = text = wanted
+    const { value, problem } = await post<FoundCounters>("find", { key: wanted })
+    // A later search may have ended before this one.
+    if (text !== wanted) return
+    found = value
+    show(value === undefined ? heading(`The search failed: ${visible(problem)}`) : foundView(text, value))
     // Let screen readers read the result.
-    target.querySelector("h2")?.focus()
+    focus()
+  }
+  document.getElementById("search")?.addEventListener("submit", (event) => {
+    event.preventDefault()
+    const wanted = input.value.trim()
+    if (wanted !== "") return void search(wanted)
+    found = undefined
+    show([])
+  })
+  const change = (action: ChangeAction, row: number): void => {
+    if (found === undefined) return
+    const before = found
+    const client = before.clients[row] as FoundCounter
+    askChange(action, client, text, before.operator, (state, sentence) => {
+      if (found !== before) return
+      found = { ...before, clients: before.clients.with(row, { ...client, state }) }
+      show(foundView(text, found, ["Done. ", sentence]))
+    })
+  }
+  addEventListener("click", ({ target }) => {
+    const button = target instanceof Element ? target.closest("button") : null
+    const { client, change: action, row } = button?.dataset ?? {}
+    if (client !== undefined) void search(client)
+    if (action !== undefined) change(action as ChangeAction, Number(row))
+  })
+  // The button that has opened the dialog may be gone.
+  document.getElementById("change")?.addEventListener("close", () => {
+    if (document.activeElement === document.body) focus()
   })
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target instanceof HTMLInputElement) return
@@ -28,44 +61,65 @@ export function enableSearch(onFound: () => void, now: () => number): void {
   })
 }
 
-async function search(key: string, atMs: number): Promise<PageContent> {
-  const heading = (...content: PageContent[]): PageContent => h("h2", { tabindex: "-1" }, ...content)
-  try {
-    const response = await fetch("find", {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-sluice-dashboard": "find" },
-      body: JSON.stringify({ key }),
-    })
-    if (!response.ok) return heading(`The search failed: ${name(await response.text())}`)
-    const clients: readonly ListedClient[] = await response.json()
-    markKeys(clients.map((client) => client.key))
-    if (clients.length === 0)
-      return [
-        heading(named(key), " is not among the refused or busy clients"),
-        h(
-          "p",
-          {},
-          "The lists contain the clients of the last 5 to 10 minutes, and for each rule at most 256 that it refuses.",
-        ),
-      ]
-    return [
-      heading(
-        `Found ${count(clients.length)} ${clients.length === 1 ? "counter" : "counters"} of `,
-        named(key),
-      ),
-      table(
-        "In the last 5 to 10 minutes",
-        clients,
+const heading = (...content: PageContent[]): PageContent => h("h2", { tabindex: "-1" }, ...content)
+
+function foundView(
+  text: string,
+  { atMs, clients, operator, unread }: FoundCounters,
+  done?: PageContent,
+): PageContent {
+  const listed = clients.filter(({ refused, requests }) => refused !== undefined || requests !== undefined)
+  const key = h("bdi", {}, keyText(text))
+  const services = new Set(clients.map(({ service }) => service))
+  const rows = clients.map((client, row) => ({ ...client, row }))
+  return [
+    listed.length === 0
+      ? heading(key, " is not among the refused or busy clients")
+      : heading(`Found ${count(listed.length)} ${listed.length === 1 ? "counter" : "counters"} of `, key),
+    h("p", { role: "status", class: "good" }, done),
+    table(
+      `As of ${clock(atMs)}. Refusals and requests are those of the last 5 to 10 minutes`,
+      rows,
+      [
         [
-          ["Client", (client) => keyCell(client.key)],
-          ["Rule", ({ rule }) => named(rule)],
-          ["#Requests", ({ requests }) => (requests === undefined ? "few" : `≈ ${count(requests)}`)],
-          ...refusedColumns<ListedClient>(atMs, ({ refused }) => refused),
+          "Rule",
+          ({ rule, service }) => [named(rule), services.size > 1 && h("small", {}, " ", named(service))],
         ],
-        "",
-      ),
-    ]
-  } catch {
-    return heading("The search failed, because the server does not respond")
-  }
+        ["Next request", ({ state }) => stateText(state, atMs)],
+        ...(operator === "no"
+          ? []
+          : [["Change", ({ row, ...client }: (typeof rows)[number]) => changeButtons(client, row)] as const]),
+        ["#Limit", ofCounted(({ limit }) => count(limit))],
+        ["#Left", ofCounted(({ remaining }) => count(remaining))],
+        ["#Full again", ofCounted(({ resetAfterMs }) => `in ${duration(resetAfterMs)}`)],
+        ["#Refusals", ({ refused }) => (refused === undefined ? "–" : count(refused.refusals))],
+        ["#Requests", ({ requests }) => (requests === undefined ? "–" : `≈ ${count(requests)}`)],
+        ["Client", (client) => h("bdi", { class: "key" }, keyText(client.key))],
+      ],
+      "The lists contain the clients of the last 5 to 10 minutes, and for each rule at most 256 that it refuses.",
+    ),
+    unread > 0 && h("p", {}, `${count(unread)} more counters were not read.`),
+  ]
+}
+
+type CountedState = Extract<ClientState, { readonly isCounted: true }>
+
+function ofCounted(cell: (state: CountedState) => string): (client: FoundCounter) => string {
+  return ({ state }) => (typeof state === "string" || !state.isCounted ? "–" : cell(state))
+}
+
+/** Returns what the rule would do with the next request, and until when. */
+function stateText(state: FoundCounter["state"], atMs: number): PageContent {
+  if (typeof state === "string") return h("bdi", {}, visible(state))
+  if (!state.isCounted) return "not counted: on the allow list"
+  const { refusal, retryAfterMs, shadow, degraded } = state
+  const note = degraded && h("small", {}, " The store does not respond, so only this process has counted.")
+  if (refusal === undefined) return ["admitted", note]
+  const wait = retryAfterMs === null ? "" : `; again ${until(atMs + retryAfterMs, atMs)}`
+  const verb = shadow ? "would be refused" : "refused"
+  return [
+    h("strong", { class: shadow ? "warn" : "bad" }, verb),
+    `: ${REASONS[refusal] ?? refusal}${wait}`,
+    note,
+  ]
 }

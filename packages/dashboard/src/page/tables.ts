@@ -42,21 +42,24 @@ export function markKeys(keys: readonly string[]): void {
 }
 
 /** The counters that many clients share. */
-const SHARED: Readonly<Record<string, string>> = {
-  "": "all clients together",
-  "@shared": "all clients without the field",
+const SHARED: ReadonlyMap<string, string> = new Map([
+  ["", "all clients together"],
+  ["@shared", "all clients without the field"],
+])
+
+/** Returns the key of a client for display. */
+export function keyText(key: string): string {
+  return SHARED.get(key) ?? name(key)
 }
 
-/** Returns the key of a client, with a mark if the search has found it. */
+/** Returns the key of a client, with a mark if the search has found it. A click on it searches for the client. */
 export function keyCell(key: string): PageContent {
-  const shown = Object.hasOwn(SHARED, key) ? SHARED[key] : name(key)
-  return foundKeys.has(key)
-    ? h("mark", {}, h("bdi", { class: "key" }, shown), " ← found")
-    : h("bdi", { class: "key" }, shown)
+  const shown = h("button", { type: "button", class: "key", "data-client": key }, h("bdi", {}, keyText(key)))
+  return foundKeys.has(key) ? h("mark", {}, shown, " ← found") : shown
 }
 
 /** The reasons of refusals in words. */
-const REASONS: Readonly<Record<string, string>> = {
+export const REASONS: Readonly<Record<string, string>> = {
   quota: "limit reached",
   "in-flight": "too many in progress",
   penalty: "refused too often",
@@ -87,7 +90,8 @@ export function refusedColumns<Row>(
   ]
 }
 
-function until(untilMs: number | null, atMs: number): string {
+/** Returns when a wait ends, as a duration and a time of day. */
+export function until(untilMs: number | null, atMs: number): string {
   if (untilMs === null) return "never"
   return untilMs <= atMs ? "now" : `in ${duration(untilMs - atMs)}, ${clock(untilMs + 999)}`
 }

@@ -42,8 +42,7 @@ export class DistinctKeys {
 
   /** Adds the keys of another estimate. */
   merge(other: DistinctKeys): void {
-    for (let register = 0; register < REGISTERS; register++) {
-      const rank = other.#registers[register] as number
+    for (const [register, rank] of other.#registers.entries()) {
       if (rank > (this.#registers[register] as number)) this.#registers[register] = rank
     }
   }

@@ -32,18 +32,11 @@ export class OutcomeRing {
     const read: Partial<Record<DecisionOutcome, readonly number[]>> = {}
     for (const [at, name] of OUTCOMES.entries()) {
       const counts = this.#counts[at]
-      if (counts === undefined || this.#sums[at] === 0) continue
-      const latest = this.#last % this.#spans
-      // Find the first count before anything is copied, because thousands of rules are read at a time.
-      let first = latest + 1
-      while (counts[first] === 0) first++
-      const isWrapped = first === this.#spans
-      if (isWrapped) first = 0
-      while (counts[first] === 0) first++
-      read[name] = [
-        ...(isWrapped ? [] : counts.subarray(first)),
-        ...counts.subarray(isWrapped ? first : 0, latest + 1),
-      ]
+      if (counts === undefined) continue
+      const next = (this.#last + 1) % this.#spans
+      const all = [...counts.subarray(next), ...counts.subarray(0, next)]
+      const first = all.findIndex((count) => count > 0)
+      if (first >= 0) read[name] = all.slice(first)
     }
     return read
   }

@@ -43,7 +43,7 @@ export class ActivityRecorder<Request> implements BoundedRecords {
   /** The recorders of the rules of the latest decision. The next decision usually has the same rules. */
   readonly #latest: RuleRecorder[] = []
   /** The last refusals, as a ring. */
-  readonly #refusals: (KeptRefusal | RecentRefusal)[] = []
+  readonly #refusals: KeptRefusal[] = []
   #refusalCount = 0
   #dropAgainMs = 0
   /** The second of the latest decision. */
@@ -167,10 +167,8 @@ export class ActivityRecorder<Request> implements BoundedRecords {
 
   #latestRefusals(): readonly RecentRefusal[] {
     const first = this.#refusalCount % MOST_REFUSALS
-    const read = this.#refusals.map((refusal) => ("decision" in refusal ? recentRefusal(refusal) : refusal))
-    // Write each sentence only once.
-    for (const [at, refusal] of read.entries()) this.#refusals[at] = refusal
-    return [...read.slice(first), ...read.slice(0, first)].reverse()
+    const oldestFirst = [...this.#refusals.slice(first), ...this.#refusals.slice(0, first)]
+    return oldestFirst.reverse().map(recentRefusal)
   }
 }
 

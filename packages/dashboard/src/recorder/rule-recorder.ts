@@ -10,13 +10,7 @@ import {
   type RecorderSums,
   SHADOWED,
 } from "./outcome-counter.ts"
-import {
-  laterRefusal,
-  limitedClient,
-  MOST_REFUSED,
-  RefusedClients,
-  type RefusedOfSlot,
-} from "./refused-clients.ts"
+import { laterRefusal, limitedClient, MOST_REFUSED, RefusedClients } from "./refused-clients.ts"
 import { OTHERS, type RuleActivity } from "./snapshot.ts"
 import { mergeTop, SpaceSaving } from "./top-keys.ts"
 
@@ -85,6 +79,8 @@ export class RuleRecorder {
     )
     const requests = this.#busy.read(nowMs).map((keys) => keys.read())
     const busiest = mergeTop(requests, MOST_BUSY, (one) => one)
+    const distinct = [new DistinctKeys(OWN_SEED), new DistinctKeys(SHARED_SEED)] as const
+    for (const slot of slots) for (const i of [0, 1] as const) distinct[i].merge(slot.distinct[i])
     return {
       rule: this.rule,
       shadow: this.#isShadow && this.rule !== OTHERS,
@@ -94,17 +90,10 @@ export class RuleRecorder {
       busy: busiest.keys
         .map(({ key, count, error }) => ({ key, requests: (count - error) * SAMPLED }))
         .sort((one, other) => other.requests - one.requests),
-      ...(top.unlisted === 0 ? { refusedClients: top.keys.length } : estimateOf(slots)),
+      ...(slots.length > 0 && {
+        refusedClients: top.unlisted === 0 ? top.keys.length : distinct[0].size,
+        registers: distinct[1].toString(),
+      }),
     }
   }
-}
-
-function estimateOf(slots: readonly RefusedOfSlot[]): Pick<RuleActivity, "refusedClients" | "registers"> {
-  const own = new DistinctKeys(OWN_SEED)
-  const shared = new DistinctKeys(SHARED_SEED)
-  for (const { distinct } of slots) {
-    own.merge(distinct[0])
-    shared.merge(distinct[1])
-  }
-  return { refusedClients: own.size, registers: shared.toString() }
 }

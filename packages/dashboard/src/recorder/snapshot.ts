@@ -102,10 +102,10 @@ export interface RuleActivity {
   /** The clients with the most requests, at most 32, by falling number of requests. */
   readonly busy: readonly BusyClient[]
   /** Number of clients that were refused in the current and the previous slot. Estimated if `refused` is incomplete. */
-  readonly refusedClients: number
+  readonly refusedClients?: number
   /**
-   * The registers of a HyperLogLog of these clients, in base64, if `refused` is incomplete. Clients may choose keys for which
-   * the registers are wrong, but not `refusedClients`.
+   * The registers of a HyperLogLog of these clients, in base64. Clients may choose keys for which the registers are wrong,
+   * but not `refusedClients`.
    */
   readonly registers?: string
 }

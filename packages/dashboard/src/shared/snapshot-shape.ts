@@ -50,7 +50,7 @@ const rule = object({
     shadow: boolean,
     seconds: counts(SECONDS),
     slots: counts(SLOTS),
-    refusedClients: count,
+    refusedClients: optional(count),
     registers: optional(text),
   },
   ...{ refused: list(refused, 256), unlistedRefusals: count },

@@ -1,4 +1,3 @@
-import { DistinctKeys, SHARED_SEED } from "../recorder/distinct.ts"
 import type { ActivitySnapshot, RuleActivity } from "../recorder/snapshot.ts"
 import { isSnapshot } from "./snapshot-shape.ts"
 
@@ -77,20 +76,12 @@ function shortened(snapshot: ActivitySnapshot, most: number): ActivitySnapshot {
 }
 
 function shortenedRule(rule: RuleActivity, most: number): RuleActivity {
-  const { refused, unlistedRefusals, registers, busy } = rule
   return {
     ...rule,
-    refused: refused.slice(0, most),
-    unlistedRefusals: Math.max(unlistedRefusals, refused[most]?.refusals ?? 0),
-    ...(refused.length > most && { registers: registers ?? registersOf(refused) }),
-    busy: busy.slice(0, most),
+    refused: rule.refused.slice(0, most),
+    unlistedRefusals: Math.max(rule.unlistedRefusals, rule.refused[most]?.refusals ?? 0),
+    busy: rule.busy.slice(0, most),
   }
-}
-
-function registersOf(refused: RuleActivity["refused"]): string {
-  const distinct = new DistinctKeys(SHARED_SEED)
-  for (const { key } of refused) distinct.add(key)
-  return distinct.toString()
 }
 
 function byMostRefused(one: RuleActivity, other: RuleActivity): number {

@@ -1,0 +1,182 @@
+import { h, type PageContent, render } from "./element.ts"
+import type { AskedChange, ChangeAction, ClientState, FoundCounter, FoundCounters } from "./found-counter.ts"
+import { post } from "./post.ts"
+import { keyText } from "./tables.ts"
+import { named, visible } from "./text.ts"
+
+/** The words on the buttons. */
+const VERBS: Readonly<Record<ChangeAction, string>> = {
+  blocked: "Block",
+  unblocked: "Unblock",
+  reset: "Reset",
+}
+const DURATIONS = ["5 minutes", "1 hour", "1 day"]
+const DEFAULT_DURATION = "1 hour"
+
+/** The token of the operator. It is never stored, so that it is forgotten when the page is closed or loaded again. */
+let token = ""
+/** Number of dialogs so far. Each of them has new fields. */
+let asked = 0
+
+/** Returns the buttons with which an operator changes a client. `row` is passed on to the listener of clicks. */
+export function changeButtons(client: FoundCounter, row: number): PageContent {
+  const { state, key, rule } = client
+  const isRead = typeof state !== "string" && state.isCounted
+  const isBlocked = !isRead || state.refusal === "blocked" || state.refusal === "penalty"
+  const isShadow = isRead && state.shadow
+  const actions: readonly (ChangeAction | false)[] = [
+    !isShadow && "blocked",
+    "reset",
+    isBlocked && "unblocked",
+  ]
+  const buttons = actions.map(
+    (action) =>
+      action !== false &&
+      h(
+        "button",
+        {
+          ...{ type: "button", "data-change": action, "data-row": String(row) },
+          "aria-label": `${VERBS[action]} ${keyText(key)} under ${visible(rule)}`,
+        },
+        VERBS[action],
+      ),
+  )
+  return h("div", { class: "actions" }, buttons, isShadow && h("small", {}, "A shadow rule cannot block."))
+}
+
+/** Returns a sentence about what a change does. */
+function effect(action: ChangeAction, { rule, key, isShared }: FoundCounter, duration: string): PageContent {
+  const where = isShared ? "in all processes that use this store" : "in this process"
+  const client = h("bdi", {}, keyText(key))
+  const start: PageContent = ["Rule ", named(rule)]
+  if (action === "blocked") return [start, " refuses ", client, ` for ${visible(duration)} ${where}.`]
+  if (action === "reset")
+    return [start, " forgets the requests of ", client, `, and ends its block, ${where}.`]
+  return [start, " ends the block of ", client, ` ${where}. The counted requests stay.`]
+}
+
+/** A change that waits for its confirmation. */
+interface PendingChange {
+  readonly action: ChangeAction
+  readonly client: FoundCounter
+  /** Whether the operator must enter a token. */
+  readonly needsToken: boolean
+}
+
+/**
+ * Asks the operator to confirm a change, and makes it. Then calls `onChanged` with the new state, and with a sentence about
+ * what has changed. `text` is the text of the search that has found the client.
+ */
+export function askChange(
+  action: ChangeAction,
+  client: FoundCounter,
+  text: string,
+  operator: FoundCounters["operator"],
+  onChanged: (state: ClientState | string, sentence: PageContent) => void,
+): void {
+  const dialog = document.getElementById("change") as HTMLDialogElement
+  const id = String(++asked)
+  const show = (problem = "", isBusy = false): void => {
+    const pending = { action, client, needsToken: operator === "token" && token === "" }
+    render(dialog, h("form", { class: "asked", "data-key": id }, formOf(pending, problem, isBusy)))
+  }
+  dialog.oninput = () => show()
+  dialog.onclick = ({ target }) => {
+    if (!(target instanceof HTMLButtonElement)) return
+    const { for: chosen, close } = target.dataset
+    const field = input("for")
+    if (close !== undefined) dialog.close()
+    else if (chosen !== undefined && field !== null) {
+      field.value = chosen
+      show()
+    }
+  }
+  dialog.onsubmit = async (event) => {
+    event.preventDefault()
+    const given = input("token")?.value ?? token
+    const { service, rule, id } = client
+    const duration = durationOf(action)
+    const sentence = effect(action, client, duration)
+    show("", true)
+    const change: AskedChange = { action, service, rule, id, text, for: duration }
+    const { value, problem, status } = await post<ClientState | string>("change", change, given)
+    // A token may be valid no longer.
+    if (status === 403) token = ""
+    if (value === undefined) {
+      show(problem)
+      return
+    }
+    token = given
+    onChanged(value, sentence)
+    dialog.close()
+  }
+  show()
+  dialog.showModal()
+}
+
+function input(id: string): HTMLInputElement | null {
+  return document.getElementById(id) as HTMLInputElement | null
+}
+
+/** Returns the duration of the block, which the field contains as soon as there is one. */
+function durationOf(action: ChangeAction): string {
+  return action === "blocked" ? (input("for")?.value.trim() ?? DEFAULT_DURATION) : ""
+}
+
+function formOf(
+  { action, client, needsToken }: PendingChange,
+  problem: string,
+  isBusy: boolean,
+): PageContent {
+  const { key } = client
+  return [
+    h("h2", { class: "line", id: "change-title" }, `${VERBS[action]} `, h("bdi", {}, keyText(key))),
+    action === "blocked" && durationFields(),
+    needsToken && tokenFields(),
+    h("p", { class: "line" }, effect(action, client, durationOf(action) || "…")),
+    h("p", { role: "alert", class: "line bad" }, problem),
+    h("button", { type: "button", "data-close": "" }, "Cancel"),
+    h("button", isBusy ? { disabled: "" } : {}, VERBS[action]),
+  ]
+}
+
+function durationFields(): PageContent {
+  return h(
+    "fieldset",
+    { class: "line" },
+    h("legend", {}, "For how long"),
+    DURATIONS.map((each) => h("button", { type: "button", "data-for": each }, each)),
+    h("input", {
+      id: "for",
+      value: DEFAULT_DURATION,
+      required: "",
+      "aria-label": "Duration",
+      autocomplete: "off",
+    }),
+  )
+}
+
+function tokenFields(): PageContent {
+  return h(
+    "fieldset",
+    { class: "line" },
+    h("legend", {}, "Act as operator"),
+    // Password managers keep a password by the name of its user.
+    h("input", {
+      class: "hidden",
+      name: "username",
+      value: "operator",
+      autocomplete: "username",
+      tabindex: "-1",
+      "aria-hidden": "true",
+    }),
+    h("label", { for: "token" }, "Token"),
+    h("input", {
+      id: "token",
+      type: "password",
+      required: "",
+      pattern: "[ -~]+",
+      autocomplete: "current-password",
+    }),
+  )
+}
