@@ -8,6 +8,7 @@ import { Cluster } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { run } from "../../packages/cli/src/run.ts"
 import { forked, killInstances } from "../redis/instances.ts"
+import { freePort } from "../servers/free-port.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { startRedis } from "../servers/redis-server.ts"
@@ -26,7 +27,14 @@ const RULES = [
   { name: "staff", field: "user", limit: 1_000, window: "1 day", allow: ["root"], match: { path: "/staff" } },
 ] as const
 
-const { server, client } = await redisForTests()
+const pathOf = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
+const tlsPort = await freePort()
+const { server, client } = await redisForTests({
+  args: [
+    ...["--tls-port", `${tlsPort}`, "--tls-auth-clients", "no", "--tls-ca-cert-file", pathOf("ca.pem")],
+    ...["--tls-cert-file", pathOf("server.pem"), "--tls-key-file", pathOf("server.key")],
+  ],
+})
 const { file } = useFolder()
 const rules = file("rules.json", JSON.stringify({ service_id: "shop", rules: RULES }))
 beforeAll(async () => {
@@ -192,8 +200,13 @@ describe("sluice clients with Redis", () => {
   it("reads a cluster, of which the URL is a node", async () => {
     const cluster = await startCluster({ primaries: 3 })
     onTestFinished(() => cluster.stop())
-    const [node, other] = cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) as [string, string]
-    const clusterClient = new Cluster([node])
+    for (const each of cluster.nodes)
+      await each.command("ACL", "SETUSER", "ops", "on", ">s3cr%t", "~*", "+@all")
+    const [node, other] = cluster.nodes.map(({ port }) => `redis://ops:s3cr%25t@127.0.0.1:${port}`) as [
+      string,
+      string,
+    ]
+    const clusterClient = new Cluster([cluster.nodes[0]?.port ?? 0])
     onTestFinished(() => clusterClient.disconnect())
     const store = redisStore({ client: clusterClient })
     const fields = { user: ({ user }: { readonly user: string }) => user }
@@ -214,9 +227,10 @@ describe("sluice clients with Redis", () => {
     }
   })
 
-  it("ends the program when it has printed", async () => {
+  it("uses TLS for rediss://, and ends the program when it has printed", async () => {
     const argv = [SLUICE, "clients", "show", "--rules", rules, "--service", "shop", "per-user", "nobody"]
-    const env = { PATH: process.env.PATH ?? "", REDIS_URL: `redis://127.0.0.1:${server.port}` }
+    const REDIS_URL = `rediss://127.0.0.1:${tlsPort}`
+    const env = { PATH: process.env.PATH ?? "", NODE_EXTRA_CA_CERTS: pathOf("ca.pem"), REDIS_URL }
     const { stdout, stderr } = await promisify(execFile)(process.execPath, argv, { env, timeout: 60_000 })
     expect([stdout.split("\n")[0], stderr]).toEqual(["admitted", ""])
   })
@@ -410,6 +424,7 @@ describe("a Redis that cannot be used", () => {
   it.each([
     ["nobody listens", "redis://127.0.0.1:1", "connect ECONNREFUSED 127.0.0.1:1"],
     ["the password is wrong", `redis://ops:s3cret@127.0.0.1:${server.port}`, "WRONGPASS"],
+    ["its certificate is not trusted", `rediss://127.0.0.1:${tlsPort}`, "certificate"],
     ["the database does not exist", `redis://127.0.0.1:${server.port}/99`, "out of range"],
     ["the server has no TLS", `rediss://127.0.0.1:${server.port}`, "Redis at 127.0.0.1"],
     ["no node of a cluster listens", "redis://127.0.0.1:1,redis://127.0.0.1:2", "Connection is closed"],

@@ -16,7 +16,12 @@ const RECONNECT_MS = 500
 export async function connectRedis(url: string, source: string): Promise<Redis | Cluster> {
   // Split only before a URL, because a password may contain a comma.
   const urls = url.split(/\s*,\s*(?=rediss?:\/\/)/)
-  for (const each of urls) requireRedisUrl(each, source)
+  if (!urls.every(isRedisUrl)) {
+    // Do not show the value, because it may contain a password anywhere.
+    throw new UsageError(
+      `${source} is not a valid URL of Redis: give one such as redis://localhost:6379/0, or rediss:// with TLS; write %25 for each % of a password`,
+    )
+  }
   const [first = "", ...others] = urls
   const { Cluster, Redis } = await import("ioredis")
   const times = { connectTimeout: REPLY_MS, commandTimeout: REPLY_MS }
@@ -62,31 +67,28 @@ async function connect(client: Redis | Cluster, url: string): Promise<void> {
   if (problem === undefined) return
   // A client that has ended would keep the process alive for two seconds.
   if (client.status !== "end") client.disconnect()
-  const { message, code = "" } = problem as NodeJS.ErrnoException
-  const reason = sentenceOf(message || code)
+  // An AggregateError contains one error for each address, and has an empty message.
+  const reason = sentenceOf(problem.message || String((problem as NodeJS.ErrnoException).code))
   throw new StoreUnavailableError(
     `Redis at ${new URL(url).host} cannot be used: ${reason} Check REDIS_URL or --redis, then run the command again.`,
     { outcome: "not-applied", cause: problem },
   )
 }
 
-function requireRedisUrl(text: string, source: string): void {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const databases = [url?.pathname.slice(1), url?.searchParams.get("db") ?? ""]
-  const isValid =
-    /^rediss?:$/.test(url?.protocol ?? "") &&
-    url?.hostname !== "" &&
-    [url?.username, url?.password].every(isDecodable) &&
-    // For another database name, ioredis would use database 0.
-    databases.every((each) => /^\d*$/.test(each as string))
-  if (isValid) return
-  // Do not show the value, because it may contain a password anywhere.
-  throw new UsageError(
-    `${source} is not a valid URL of Redis: give one such as redis://localhost:6379/0, or rediss:// with TLS; write %25 for each % of a password`,
+function isRedisUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password, hostname, pathname, searchParams } = new URL(text)
+  // For a database that is not a number, ioredis would use database 0.
+  const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
+  return (
+    /^rediss?:$/.test(protocol) &&
+    hostname !== "" &&
+    databases.every((each) => /^\d*$/.test(each)) &&
+    [username, password].every(isDecodable)
   )
 }
 
-function isDecodable(text = ""): boolean {
+function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text)
     return true
