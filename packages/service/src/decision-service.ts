@@ -111,6 +111,11 @@ export interface Ports {
 export interface DecisionService {
   /** Names of the gRPC services that the decision service implements, such as "sluice.v1.RateLimiter". */
   readonly names: readonly string[]
+  /**
+   * Resolves with the limiter of a service, or with undefined if the service has no rules. Rejects with UNAVAILABLE if no rules
+   * could be loaded yet.
+   */
+  limiterOf(service: string): Promise<Limiter<AskedRequest> | undefined>
   /** Starts listening, and resolves with the ports. */
   listen(grpc: ListenAddress, http: ListenAddress): Promise<Ports>
   /**
@@ -182,6 +187,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const httpDoor = createHttpDoor(calls, bounds, parts, tls, checks, isOpen)
   return {
     names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],
+    limiterOf: async (service) => (await guards.of(service))?.guard.limiter,
     async listen(grpc, http) {
       return {
         grpc: await grpcDoor.listen(grpc.host, grpc.port).catch(cannotListen("gRPC", shownAddress(grpc))),

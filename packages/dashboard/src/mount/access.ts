@@ -5,7 +5,10 @@ import type { Visit } from "./visit.ts"
 export type VisitorRole = "viewer" | "operator"
 
 /** Decides who may see the page, and who may also change clients. Returns false or rejects for everybody else. */
-export type Authorize = (request: never) => boolean | "operator" | Promise<boolean | "operator">
+export type Authorize = (
+  request: never,
+  isLocal: boolean,
+) => boolean | "operator" | Promise<boolean | "operator">
 
 const CLOSED =
   "The dashboard refused a request, because it does not certainly come from this machine. To open the dashboard to others, " +
@@ -26,13 +29,19 @@ export function accessBy(
   warner: Warner,
 ): (visit: Visit) => Promise<VisitorRole | undefined> {
   return async (visit) => {
+    const isFromHere = isLocal(visit)
     if (authorize === undefined) {
-      if (isLocal(visit)) return "viewer"
+      if (isFromHere) return "viewer"
       warner.once("SLUICE_DASHBOARD_CLOSED", CLOSED)
       return undefined
     }
     return ROLES.get(
-      await resultOf("authorize", () => authorize(visit.request as never), [...ROLES.keys()], warner),
+      await resultOf(
+        "authorize",
+        () => authorize(visit.request as never, isFromHere),
+        [...ROLES.keys()],
+        warner,
+      ),
     )
   }
 }

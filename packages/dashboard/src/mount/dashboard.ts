@@ -39,12 +39,12 @@ export interface DashboardSource {
 export interface DashboardOptions<Request = IncomingMessage> {
   /**
    * Whether a visitor may see the page. Receives the framework's own request: `req`, Koa's `ctx`, Fastify's `request`,
-   * or the `Request` of a fetch server. Called for every request, and an open page sends one every minute. If it
-   * fails, the request is refused with 403. A visitor for whom it returns "operator" may also reset, block and unblock
-   * clients. Default: only a browser on this machine may see the page, without a proxy in between.
+   * or the `Request` of a fetch server, and whether a browser on this machine sent it, without a proxy in between. Called
+   * for every request, and an open page sends one every minute. If it fails, the request is refused with 403. A visitor
+   * for whom it returns "operator" may also reset, block and unblock clients. Default: `(request, isLocal) => isLocal`.
    */
   readonly authorize?:
-    | ((request: Request) => boolean | "operator" | Promise<boolean | "operator">)
+    | ((request: Request, isLocal: boolean) => boolean | "operator" | Promise<boolean | "operator">)
     | undefined
   /**
    * The token with which a visitor of the page may reset, block and unblock clients, at least 16 characters. The page asks

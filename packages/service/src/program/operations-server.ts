@@ -1,5 +1,6 @@
-import { createServer, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import type { Dashboard } from "@sluice/dashboard"
 import type { ListenAddress } from "../sockets/listening.ts"
 import type { Metrics } from "./metrics.ts"
 
@@ -21,6 +22,8 @@ export interface OperationsServer {
   close(): Promise<void>
 }
 
+/** The path of the dashboard. */
+export const PAGE = "/limits"
 /** Milliseconds that a request may take to arrive. */
 const ARRIVAL_MS = 5_000
 /** The message for a caller that sends a decision or a registration to this port. */
@@ -28,12 +31,14 @@ const NO_CALLS = "This is the operations port. Send calls to the HTTP port of th
 
 /**
  * Creates the operations server. /livez responds while the process runs. /readyz responds with 200 if clients should
- * send requests to this instance, and otherwise with 503. /metrics responds with the metrics.
+ * send requests to this instance, and otherwise with 503. /metrics responds with the metrics. `page` is the dashboard.
  */
 export function createOperationsServer(
   report: () => Promise<ReadyReport>,
   metrics: Pick<Metrics, "read">,
+  page?: Dashboard,
 ): OperationsServer {
+  const paths = ["/livez", "/readyz", "/metrics", ...(page === undefined ? [] : [`${PAGE}/`])]
   const answer = async (path: string, response: ServerResponse): Promise<void> => {
     if (path === "/livez") return send(response, 200, { status: "alive" })
     if (path === "/readyz") {
@@ -45,16 +50,19 @@ export function createOperationsServer(
       response.writeHead(200, { "content-type": contentType }).end(text)
       return
     }
-    send(response, 404, { status: "not found", message: NO_CALLS, paths: ["/livez", "/readyz", "/metrics"] })
+    send(response, 404, { status: "not found", message: NO_CALLS, paths })
+  }
+  const respond = (request: IncomingMessage, response: ServerResponse): void => {
+    const isRead = request.method === "GET" || request.method === "HEAD"
+    const [path = ""] = (request.url ?? "").split("?")
+    if (isRead) answer(path, response).catch(() => send(response, 500, { status: "failed" }))
+    else send(response.setHeader("allow", "GET, HEAD"), 405, { status: "only GET", message: NO_CALLS })
   }
   const server = createServer(
     { requestTimeout: ARRIVAL_MS, headersTimeout: ARRIVAL_MS },
     (request, response) => {
-      const isRead = request.method === "GET" || request.method === "HEAD"
-      if (!isRead)
-        return send(response.setHeader("allow", "GET, HEAD"), 405, { status: "only GET", message: NO_CALLS })
-      const [path = ""] = (request.url ?? "").split("?")
-      answer(path, response).catch(() => send(response, 500, { status: "failed" }))
+      if (page === undefined) respond(request, response)
+      else page(request, response, () => respond(request, response))
     },
   )
   return {
@@ -67,6 +75,7 @@ export function createOperationsServer(
       }),
     close: () =>
       new Promise((resolve) => {
+        page?.close()
         server.close(() => resolve())
         server.closeAllConnections()
       }),

@@ -1,10 +1,10 @@
-import { recordActivity } from "@sluice/dashboard"
 import { createRuleBook } from "@sluice/rules"
 import type { Overload } from "../bounds/in-flight.ts"
 import { createDecisionService } from "../decision-service.ts"
 import { auditTo } from "../registering/audit.ts"
 import { tokens } from "../registering/tokens.ts"
 import { cannotListen, shownAddress } from "../sockets/listening.ts"
+import { createPage, openActivity } from "./activity-page.ts"
 import { createCallersLog } from "./callers-log.ts"
 import { openCounters } from "./counters.ts"
 import { followFirstLoad } from "./first-load.ts"
@@ -70,7 +70,8 @@ export async function start(
     const health = createHealth()
     const logCaller = createCallersLog(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
-    const activity = settings.activity ? recordActivity([], { shared: counters.board }) : undefined
+    const audit = auditTo(log)
+    const activity = openActivity(settings, counters.board)
     opened.push(() => activity?.stop())
     const service = createDecisionService({
       ...{ book, registry: rules.registry, tls, keyOf: counters.keyOf },
@@ -81,7 +82,7 @@ export async function start(
       decideTokens: tokens(settings.decideTokens ?? {}),
       trustedProxies: settings.trustedProxies,
       isRegistrationOpen: isRegistrationOpen(settings),
-      audit: auditTo(log),
+      audit,
       onLimiter: metrics.onLimiter,
       onUnknownService: metrics.onUnknownService,
       onAnswered: metrics.onAnswered,
@@ -150,7 +151,9 @@ export async function start(
       readiness.rulesLoaded()
     }
     if (rules.mustLoadAtOnce) await book.ready()
-    const operations = createOperationsServer(report, metrics)
+    const source = activity && { activity, limiterOf: service.limiterOf }
+    const page = source && createPage(settings, source, audit, log)
+    const operations = createOperationsServer(report, metrics, page)
     opened.push(() => operations.close())
     let isDown = false
     opened.push(() => isDown || service.close(0))

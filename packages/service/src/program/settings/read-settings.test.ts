@@ -51,6 +51,7 @@ describe("settings", () => {
       reservationMs: 600_000,
       unknownServices: "forward",
       activity: false,
+      dashboard: "off",
       headers: "draft-11",
       maxMessageBytes: 131_072,
       maxBatchBytes: 4_194_304,
@@ -80,6 +81,22 @@ describe("settings", () => {
     // A name that only begins like a loopback name is not a loopback name.
     expect(read("--http 127.example.com:1")).toEqual([false, 5_000])
     expect(read("--http [::1]:1 --grpc localhost:1")).toEqual([true, 0])
+  })
+
+  it("record activity with --activity, or for the dashboard", () => {
+    const read = (line: string, env = {}) => settings(`--rules r${line}`, env).activity
+    expect([read(" --activity"), read(" --activity=false"), read(" --dashboard off")]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect([read(" --dashboard local"), read(" --dashboard open")]).toEqual([true, true])
+    expect(read("", { SLUICE_ACTIVITY: "true" })).toBe(true)
+    expect(read("", { SLUICE_ACTIVITY: "false", SLUICE_DASHBOARD: "open" })).toBe(true)
+    expect(problems("--rules r", { SLUICE_ACTIVITY: "yes please", SLUICE_DASHBOARD: "everybody" })).toEqual([
+      expect.stringContaining("SLUICE_ACTIVITY"),
+      expect.stringMatching(/SLUICE_DASHBOARD.*off, local/),
+    ])
   })
 
   it("can disable plain calls", () => {

@@ -25,6 +25,7 @@ export function readSettings(command: Command, env: Env): Settings {
   const { maxConnections, maxConnectionsPerPeer, drainPauseMs, grpc, http, operations } = settings
   return {
     ...settings,
+    activity: settings.activity || settings.dashboard !== "off",
     maxConnectionsPerPeer: maxConnectionsPerPeer ?? Math.ceil(maxConnections / 4),
     drainPauseMs: drainPauseMs ?? (areLoopback(grpc, http, operations) ? 0 : 5_000),
   }

@@ -195,6 +195,12 @@ export const SETTINGS = {
     yesOrNo,
     "false",
   ),
+  dashboard: option(
+    "--dashboard <who>",
+    "show who is refused on a page at /limits/ of the operations port: off, local (to browsers on this machine) or open (to all that reach the port); includes --activity",
+    oneOf("off", "local", "open"),
+    "off",
+  ),
   headers: option(
     "--headers <dialect>",
     "rate limit headers for clients: draft-11, next, triple, legacy or none",
