@@ -91,9 +91,7 @@ describe("sluice clients with Redis", () => {
 
   it("says that Redis has no counter of an unknown client, or of a rule with another window", async () => {
     const nobody = await inRedis(["show", "per-user", "nobody"])
-    expect(nobody.out).toMatch(
-      /^admitted\n3 of 3 left, all of them again in 0 s\nkey: sl2:\S+nobody \(no counter in Redis\)\n$/,
-    )
+    expect(nobody.out).toMatch(/^admitted\n3 of 3 left\nkey: sl2:\S+nobody \(no counter in Redis\)\n$/)
     const send = await startApp({ service: "other", rules: [RULES[0]] })
     await send("ada")
     const inFile = (window: string) =>
@@ -185,9 +183,9 @@ describe("sluice clients with Redis", () => {
     ]
     const path = file("units.json", JSON.stringify({ service_id: "shop", rules: others }))
     const show = async (rule: string) => (await inRedis(["show", rule, "ada", "--rules", path])).out
-    expect(await show("tokens")).toMatch(/^admitted\n10000 of 10000 left.*\nkey: \S+ada \(no counter/)
-    expect(await show("running")).toMatch(/^admitted\n5 of 5 left.*\nkey: \S+ada \(no counter/)
-    expect(await show("keys")).toMatch(/^admitted\n7 of 7 left.*\nkey: \S+#[\w-]{22} \(no counter/)
+    expect(await show("tokens")).toMatch(/^admitted\n10000 of 10000 left\nkey: \S+ada \(no counter/)
+    expect(await show("running")).toMatch(/^admitted\n5 of 5 left\nkey: \S+ada \(no counter/)
+    expect(await show("keys")).toMatch(/^admitted\n7 of 7 left\nkey: \S+#[\w-]{22} \(no counter/)
   })
 
   it("groups addresses by the prefix of the app", async () => {

@@ -22,7 +22,7 @@ function linesOf(shown: ShownClient): readonly OutputLine[] {
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
   return [
     retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
-    `${remaining} of ${limit} left, all of them again in ${seconds(resetAfterMs)}`,
+    `${remaining} of ${limit} left${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${seconds(resetAfterMs)}`}`,
     ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
     ...(key === "" ? [] : [`key: ${key}${shown.counted === false ? " (no counter in Redis)" : ""}`]),
   ]
