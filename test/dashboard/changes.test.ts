@@ -561,8 +561,17 @@ describe("a search", () => {
   })
 
   it("by a shown key finds the same client under all rules that list it", async () => {
-    const rules = [...RULES, { name: "other", field: "ip", limit: 1, window: "1 hour" }]
+    const byUser: Rule = {
+      name: "user",
+      field: "header:x-user",
+      limit: 9,
+      window: "1 hour",
+      onMissing: "shared",
+    }
+    const rules = [...RULES, { name: "other", field: "ip", limit: 1, window: "1 hour" }, byUser]
     const { find } = await serve({ rules })
+    // A user may have any name, but a hash is none.
+    expect((await find("bob")).clients).toMatchObject([{ rule: "user" }])
     const { clients } = await find("192.0.2.7")
     const { key } = clients[0]
     expect(key).toMatch(/^hash:/)

@@ -1,6 +1,18 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from "node:http"
+import "reflect-metadata"
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from "node:http"
 import type { AddressInfo } from "node:net"
 import { serve } from "@hono/node-server"
+import { type DynamicModule, Module } from "@nestjs/common"
+import { type AbstractHttpAdapter, NestFactory } from "@nestjs/core"
+import { ExpressAdapter } from "@nestjs/platform-express"
+import { FastifyAdapter } from "@nestjs/platform-fastify"
 import type { Dashboard } from "@sluice/dashboard"
 import express from "express"
 import express4 from "express4"
@@ -75,7 +87,24 @@ export const FRAMEWORKS: readonly Framework[] = [
       return { port: (app.server.address() as AddressInfo).port, close: () => app.close() }
     },
   },
+  { name: "Nest on Express", mount: (page) => inNest(page, new ExpressAdapter()) },
+  { name: "Nest on Fastify", mount: (page) => inNest(page, new FastifyAdapter()) },
 ]
+
+/** Mounts the dashboard in an app of Nest. */
+export async function inNest(
+  page: Dashboard,
+  adapter: AbstractHttpAdapter,
+  imports: readonly DynamicModule[] = [],
+): Promise<Mounted> {
+  class AppModule {}
+  Module({ imports: [...imports] })(AppModule)
+  const app = await NestFactory.create(AppModule, adapter, { logger: false, forceCloseConnections: true })
+  app.use("/limits", page)
+  app.use((_request: unknown, response: ServerResponse) => void response.end("other"))
+  await app.listen(0, "127.0.0.1")
+  return { port: (app.getHttpServer().address() as AddressInfo).port, close: () => app.close() }
+}
 
 /** A fetch server, which needs `authorize`. */
 export const FETCH: Framework = {

@@ -6,6 +6,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Writable } from "node:stream"
 import bodyParser from "@koa/bodyparser"
+import { ExpressAdapter } from "@nestjs/platform-express"
+import { FastifyAdapter } from "@nestjs/platform-fastify"
 import { createLimiter, type Limiter, type RequestFacts } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import {
@@ -20,6 +22,7 @@ import {
 import { rateLimit as expressLimit } from "@sluice/express"
 import { rateLimit as fastifyLimit } from "@sluice/fastify"
 import { rateLimit as koaLimit } from "@sluice/koa"
+import { RateLimitModule } from "@sluice/nestjs"
 import compression from "compression"
 import express from "express"
 import fastify from "fastify"
@@ -31,6 +34,7 @@ import {
   type Framework,
   inExpress,
   inKoa,
+  inNest,
   type Mounted,
   openEvents,
   send,
@@ -578,9 +582,16 @@ describe("requests for the page", () => {
     // A plugin of Fastify applies to all routes, so the routes of the dashboard are excluded in any order.
     app.register(pageOf(app.sluice.limiter as never).fastify, { prefix: "/limits" })
     await app.listen({ port: 0, host: "127.0.0.1" })
-    closing.push(server.close, koa.close, () => app.close())
+    const { limiter } = limited()
+    const module = RateLimitModule.forRoot({ limiter: limiter as Limiter<never> })
+    const nest = await Promise.all(
+      [new ExpressAdapter(), new FastifyAdapter()].map((adapter) =>
+        inNest(pageOf(limiter), adapter, [module]),
+      ),
+    )
+    closing.push(server.close, koa.close, () => app.close(), ...nest.map(({ close }) => close))
     const { port } = app.server.address() as AddressInfo
-    for (const each of [server.port, koa.port, port]) {
+    for (const each of [server.port, koa.port, port, ...nest.map((app) => app.port)]) {
       const statuses = []
       for (let i = 0; i < 3; i++) statuses.push((await send(each, "/limits/overview.json")).status)
       expect(statuses).toEqual([200, 200, 200])

@@ -25,6 +25,12 @@ describe("the status of a limiter", () => {
     expect(limiter.status.openBreakers).toBe(0)
   })
 
+  it("says whether other processes may use the same counters", () => {
+    const shared = Object.assign(memoryStore(), { isShared: true })
+    const limiter = createLimiter({ limit: 1, window: "1 minute", store: shared as never, service: "shop" })
+    expect(limiter.status).toStrictEqual({ service: "shop", waiting: 0, inFlight: 0, isShared: true })
+  })
+
   it("contains the leases, mirrors and write-back that the store reports", () => {
     const leases = { held: 3, heldOff: 0, granted: 9, booked: 5, returned: 1, lost: 0 }
     const writeBack = { lost: 2, failingMs: 50 }

@@ -125,6 +125,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
       waiting: this.#state.waiting,
       inFlight: ledger.permits,
       ...(permits !== undefined && { permits }),
+      ...(store.isShared === true && { isShared: true }),
       ...(openBreakers !== undefined && { openBreakers }),
       ...(leases !== undefined && { leases }),
       ...(mirrors !== undefined && { mirrors }),

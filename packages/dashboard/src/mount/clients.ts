@@ -94,10 +94,7 @@ export class Clients {
       ...{ service, rule, key: shown, id: this.#forms.id(key) },
       ...(refusals !== undefined && { refused: { ...refusals, key: shown } }),
       ...(requests !== undefined && { requests }),
-      // A store in memory has no circuit breakers.
-      isShared: await counted
-        .then(({ limiter }) => limiter.status.openBreakers !== undefined)
-        .catch(() => false),
+      isShared: await counted.then(({ limiter }) => limiter.status.isShared === true).catch(() => false),
       state: await counted.then(stateOf).catch(reasonOf),
     }
   }

@@ -28,11 +28,6 @@ export function allRules({ services }: ActivityOverview): readonly RuleOfService
   )
 }
 
-/** True if the rule has lately only counted what it would refuse. The lists of refused clients contain these clients. */
-export function isShadow({ slots }: RuleOverview): boolean {
-  return slots.refused === undefined && slots.shadowed !== undefined
-}
-
 /** Number of whole seconds of which rates are the average. */
 const RATE_SECONDS = 10
 

@@ -10,7 +10,6 @@ import {
 import {
   allRules,
   inFiveMinutes,
-  isShadow,
   lastDay,
   lastSeconds,
   OUTCOME_WORDS,
@@ -39,7 +38,7 @@ function nowView(rules: readonly RuleOfService[], { atMs, services }: ActivityOv
   const total = rules.reduce((sum, rule) => sum + perSecond(rule, "refused"), 0)
   const who = refusing.length === 1 ? "1 rule refuses" : `${count(refusing.length)} rules refuse`
   const clients = rules
-    .filter((rule) => !isShadow(rule))
+    .filter((rule) => !rule.shadow)
     .flatMap((rule) => rule.refused.map((client) => ({ client, rule })))
     .sort((one, other) => other.client.refusals - one.client.refusals)
     .slice(0, 10)
@@ -53,10 +52,10 @@ function nowView(rules: readonly RuleOfService[], { atMs, services }: ActivityOv
       "Rules. Rates are averages of 10 s.",
       rules,
       [
-        ["Rule", (rule) => [link(rule), isShadow(rule) && h("small", {}, " shadow")]],
+        ["Rule", (rule) => [link(rule), rule.shadow && h("small", {}, " shadow")]],
         ["Last 5 min", (rule) => sparkline(lastSeconds(rule, atMs))],
         ["#Refused / s", (rule) => quantity("bad", rule, "refused")],
-        ["#Clients refused", (rule) => (isShadow(rule) ? "0" : about(rule.refusedClients))],
+        ["#Clients refused", (rule) => (rule.shadow ? "0" : about(rule.refusedClients))],
         ["#Would refuse / s", (rule) => quantity("warn", rule, "shadowed")],
         ["#Requests / s", (rule) => rate(requestsPerSecond(rule))],
         ["#Degraded / s", (rule) => quantity("warn", rule, "degraded")],
@@ -99,7 +98,7 @@ function ruleView(rule: RuleOfService, { atMs, services }: ActivityOverview): Pa
     .filter(({ service }) => service === rule.service)
     .flatMap((service) => service.refusals)
     .filter((refusal) => refusal.rule === rule.rule)
-  const refused = isShadow(rule) ? "Clients that it would refuse" : "Clients refused"
+  const refused = rule.shadow ? "Clients that it would refuse" : "Clients refused"
   const outcomes = OUTCOMES.map((outcome) => [outcome, inFiveMinutes(rule, outcome)] as const)
   const facts = [
     ...outcomes

@@ -62,6 +62,7 @@ const refusal = object({
 })
 const status = object({
   ...{ service: text, waiting: number, inFlight: number, openBreakers: optional(number) },
+  isShared: optional(boolean),
   ...each(optional(record(number)), ["leases", "writeBack"]),
   ...each(optional(record(record(number))), ["permits", "mirrors"]),
 })

@@ -144,6 +144,8 @@ export interface LimiterStatus {
   readonly inFlight: number
   /** The permits of each rule with `concurrent`, by the rule's name. Absent until such a rule has admitted a request. */
   readonly permits?: Readonly<Record<string, PermitCounts>>
+  /** True if other processes may use the same counters. Absent if not, or if the store does not say so. */
+  readonly isShared?: boolean
   /**
    * Number of the store's servers whose circuit breaker is open: normally 0. Absent if the store has no
    * circuit breakers, such as the memory store.
