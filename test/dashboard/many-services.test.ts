@@ -55,6 +55,22 @@ describe("the records of 5,000 attacked services", () => {
     expect(last?.sinceMs).toBeLessThan(lost?.sinceMs ?? 0)
   })
 
+  it("are shown by the refusals of each service, as far as they have at most 500 rules", async () => {
+    const activity = recordActivity(limiters)
+    onTestFinished(() => activity.stop())
+    for (const limiter of limiters.slice(0, 600)) await attack(limiter, 1)
+    await attack(limiters[700], 2)
+    const { services, missing } = activity.overview()
+    expect(services).toHaveLength(500)
+    expect(missing).toBe("The 4500 services that refuse least are left out.")
+    const names = services.map(({ service }) => service)
+    expect(names).toEqual([...names].sort())
+    expect(names).toContain("service-700")
+    expect(activity.overview("service-599")).toMatchObject({ services: [{ rules: [{ refusedClients: 1 }] }] })
+    expect(activity.overview("service-599").missing).toBeUndefined()
+    expect((await activity.sumsOfAll()).services).toHaveLength(SERVICES)
+  })
+
   it("are shared by the refusals of each service, and the others read that some are missing", async () => {
     const texts: string[] = []
     const board = (own: string[], others: readonly string[]): ActivityBoard => ({

@@ -8,7 +8,7 @@ import {
   steadyClock,
 } from "@sluice/core/kit"
 import type { ActivityOverview, ActivitySums } from "./overview/overview.ts"
-import { overviewOf } from "./overview/overview-of.ts"
+import { boundedOverview, groupBy } from "./overview/overview-of.ts"
 import { byRefusals, mergeSums, sumsIn } from "./overview/sums-of.ts"
 import { ActivityRecorder } from "./recorder/recorder.ts"
 import { RecorderTime } from "./recorder/recorder-time.ts"
@@ -32,7 +32,10 @@ export interface ActivityOptions {
 export interface Activity {
   /** Also records another limiter. Returns a function that stops this, and deletes the limiter's records. */
   record(limiter: Limiter<never>): () => void
-  /** Returns what all limiters have decided, or only those of a service, merged by service. */
+  /**
+   * Returns what all limiters have decided, or only those of a service, merged by service. Above 500 rules, the services that
+   * refuse least are left out, and `missing` says so.
+   */
   overview(service?: string): ActivityOverview
   /**
    * Resolves with what the limiters of all processes have decided that use the same `shared`. Without `shared`, these are
@@ -54,6 +57,7 @@ export const boardOption: OptionCheck = mustBe(
   "redisActivity({ client }) of @sluice/redis",
   (value) => typeof (value as Partial<ActivityBoard> | null)?.exchange === "function",
 )
+const NO_OTHERS: Others = { snapshots: [], missing: undefined }
 const LIMITERS = "limiters that createLimiter() returned, or the `limiter` of a middleware"
 const checkLimiters = mustBe("a limiter or a list of limiters", LIMITERS, (value) =>
   (Array.isArray(value) ? value : [value]).every(isLimiter),
@@ -96,39 +100,38 @@ export function recordActivity(
     }
   }
   for (const limiter of [limiters].flat()) record(limiter)
-  const snapshots = (service?: string): readonly ActivitySnapshot[] =>
-    [...recorders.values()].filter(isOf(service)).map((recorder) => recorder.snapshot())
   const sharing =
     shared === undefined
       ? undefined
       : new Sharing(shared, () => textOfSnapshots(mostRefusing(recorders.values())))
-  const others = async (): Promise<Others> =>
-    (await sharing?.others()) ?? { snapshots: [], missing: undefined }
+  const others = async (): Promise<Others> => (await sharing?.others()) ?? NO_OTHERS
+  const sumsWith = ({ snapshots, missing }: Others): ActivitySums => {
+    const nowMs = time.now()
+    const own = Array.from(recorders.values(), (recorder) => recorder.sums())
+    const services = mergeSums([...own, ...snapshots.map((snapshot) => sumsIn(snapshot, nowMs))])
+    return { atMs: nowMs, services, ...(missing !== undefined && { missing }) }
+  }
+  const overviewWith = (ofOthers: Others, only?: string): ActivityOverview => {
+    const names = only === undefined ? sumsWith(ofOthers).services.map(({ service }) => service) : [only]
+    const own = groupBy(recorders.values(), ({ service }) => service)
+    const theirs = groupBy(ofOthers.snapshots, ({ service }) => service)
+    const snapshotsOf = (service: string): readonly ActivitySnapshot[] => [
+      ...(own.get(service) ?? []).map((recorder) => recorder.snapshot()),
+      ...(theirs.get(service) ?? []),
+    ]
+    return boundedOverview(names, snapshotsOf, time.now(), ofOthers.missing)
+  }
   return {
     record,
-    snapshots: () => snapshots(),
-    overview: (service) => overviewOf(snapshots(service), time.now()),
-    async overviewOfAll(service) {
-      const { snapshots: ofOthers, missing } = await others()
-      const overview = overviewOf([...snapshots(service), ...ofOthers.filter(isOf(service))], time.now())
-      return missing === undefined ? overview : { ...overview, missing }
-    },
-    async sumsOfAll() {
-      const { snapshots: ofOthers, missing } = await others()
-      const nowMs = time.now()
-      const own = [...recorders.values()].map((recorder) => recorder.sums())
-      const services = mergeSums([...own, ...ofOthers.map((snapshot) => sumsIn(snapshot, nowMs))])
-      return { atMs: nowMs, services, ...(missing !== undefined && { missing }) }
-    },
+    snapshots: () => Array.from(recorders.values(), (recorder) => recorder.snapshot()),
+    overview: (service) => overviewWith(NO_OTHERS, service),
+    overviewOfAll: async (service) => overviewWith(await others(), service),
+    sumsOfAll: async () => sumsWith(await others()),
     stop() {
       sharing?.stop()
       for (const recorder of recorders.values()) recorder.stop()
     },
   }
-}
-
-function isOf(service: string | undefined): (recorded: { readonly service: string }) => boolean {
-  return (recorded) => service === undefined || recorded.service === service
 }
 
 /** Returns the snapshots by falling number of recent refusals. Each is taken when it is read. */

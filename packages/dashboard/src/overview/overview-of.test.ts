@@ -93,6 +93,16 @@ describe("an overview of several processes", () => {
     expect(estimate).toBeLessThan(670)
   })
 
+  it("leaves out an estimate that another program has written", async () => {
+    const names = Array.from({ length: 300 }, (_, i) => `client-${i}`)
+    const snapshot = await snapshotOf(names)
+    const registers = Buffer.alloc(1_024, 255).toString("base64")
+    const wrong = { ...snapshot, rules: snapshot.rules.map((rule) => ({ ...rule, registers })) }
+    const [rule] = overviewOf([snapshot, wrong], snapshot.atMs).services[0]?.rules ?? []
+    expect(rule?.refusedClients).toBeGreaterThan(260)
+    expect(rule?.refusedClients).toBeLessThan(340)
+  })
+
   it("sorts services by their names, and keeps the order of rules", async () => {
     const shop = await snapshotOf(["a"])
     const maps = await snapshotOf(["a"], START, "maps")

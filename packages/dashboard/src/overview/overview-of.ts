@@ -19,17 +19,54 @@ const MOST_REFUSALS = 200
 
 /** Merges what several limiters and processes have recorded. `nowMs` is the time of the overview. */
 export function overviewOf(snapshots: readonly ActivitySnapshot[], nowMs: number): ActivityOverview {
-  const services = [...groupBy(snapshots, ({ service }) => service)]
-  return {
-    atMs: nowMs,
-    services: services
-      .sort(([one], [other]) => (one < other ? -1 : 1))
-      .map(([service, own]) => serviceOf(service, own, nowMs)),
+  const services = Array.from(groupBy(snapshots, byService), ([service, own]) =>
+    serviceOf(service, own, nowMs),
+  )
+  return { atMs: nowMs, services: services.sort(byName) }
+}
+
+/** Most rules in an overview, because somebody has to look at them, and every viewer of the page receives them. */
+const MOST_RULES = 500
+
+/** Returns the overview of the first services, as far as they have at most 500 rules. */
+export function boundedOverview(
+  names: readonly string[],
+  snapshotsOf: (service: string) => readonly ActivitySnapshot[],
+  nowMs: number,
+  missing: string | undefined,
+): ActivityOverview {
+  const services: ServiceOverview[] = []
+  let rules = 0
+  for (const name of names) {
+    const snapshots = snapshotsOf(name)
+    if (snapshots.length === 0) continue
+    const service = serviceOf(name, snapshots, nowMs)
+    rules += service.rules.length
+    if (rules > MOST_RULES) break
+    services.push(service)
   }
+  const left = names.length - services.length
+  const lacks = [
+    missing,
+    rules > MOST_RULES ? `The ${left} services that refuse least are left out.` : undefined,
+  ]
+  const all = lacks.filter((each) => each !== undefined).join(" ")
+  return { atMs: nowMs, services: services.sort(byName), ...(all !== "" && { missing: all }) }
+}
+
+function byService({ service }: ActivitySnapshot): string {
+  return service
+}
+
+function byName(one: ServiceOverview, other: ServiceOverview): number {
+  return one.service < other.service ? -1 : 1
 }
 
 /** Returns the values by their keys, in the order of the first value of each key. */
-function groupBy<Value>(values: Iterable<Value>, keyOf: (value: Value) => string): Map<string, Value[]> {
+export function groupBy<Value>(
+  values: Iterable<Value>,
+  keyOf: (value: Value) => string,
+): Map<string, Value[]> {
   const groups = new Map<string, Value[]>()
   for (const value of values) {
     const group = groups.get(keyOf(value))

@@ -14,7 +14,7 @@ export interface ActivityOverview {
   readonly atMs: number
   /** The services of the limiters, by name. */
   readonly services: readonly ServiceOverview[]
-  /** What `overviewOfAll()` could not read of other processes, and why, in sentences. Absent if nothing is missing. */
+  /** What the overview lacks, such as other processes, and why, in sentences. Absent if nothing is missing. */
   readonly missing?: string
 }
 

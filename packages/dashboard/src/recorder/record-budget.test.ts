@@ -1,7 +1,7 @@
 import { createLimiter } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { describe, expect, it } from "vitest"
-import { RecordBudget } from "./record-budget.ts"
+import { type BoundedRecords, RecordBudget } from "./record-budget.ts"
 import { ActivityRecorder } from "./recorder.ts"
 import { RecorderTime } from "./recorder-time.ts"
 
@@ -73,6 +73,15 @@ describe("a budget of records", () => {
     expect(one.counted()).toBe(251)
     await last.refuse(150)
     expect([one.counted(), other.counted(), last.counted()]).toEqual([251, 30, 150])
+  })
+
+  it("lets go of a limiter that is no longer in memory", () => {
+    const budget = new RecordBudget(100)
+    const lost: string[] = []
+    const refTo = (name: string | undefined): WeakRef<BoundedRecords> =>
+      ({ deref: () => (name === undefined ? name : { forget: () => void lost.push(name) }) }) as never
+    for (const name of [undefined, "second", "third"]) budget.grow(refTo(name), 60)
+    expect(lost).toEqual(["second"])
   })
 
   it("counts nothing twice after records were lost", async () => {
