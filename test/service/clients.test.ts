@@ -123,6 +123,18 @@ describe.each(DOORS)("over %s", (_, open) => {
     expect(await decide({ ip: "192.0.2.9" })).toMatchObject({ should_forward: false, policy: "all" })
   })
 
+  it("a client may be named by the hash that stands for its values in lists", async () => {
+    const { call, decide } = await start()
+    const id = "x".repeat(200)
+    await decide({ user: { id } })
+    const { partition } = (await call("Show", { client: [id] })).value as { readonly partition: string }
+    expect(partition).toMatch(/^#/)
+    await call("Block", { client: [partition], for: "1 hour" })
+    expect(await decide({ user: { id } })).toMatchObject({ should_forward: false })
+    await call("Unblock", { client: [partition] })
+    expect(await decide({ user: { id } })).toMatchObject({ should_forward: true })
+  })
+
   it.each([
     [
       "no client",

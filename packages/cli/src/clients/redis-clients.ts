@@ -36,9 +36,6 @@ export interface RedisPlace {
   readonly naming: Pick<LimiterOptions<unknown>, "hashKeys" | "hashSecret" | "ipv6Prefix">
 }
 
-/** A hash that replaces the value of a client, as lists show it. No name of a client is likely to look like one. */
-const HASH = /^#[\w-]{22}$/
-
 /** A client that was found, and the means to inspect and change it. */
 interface ClientInRedis {
   readonly limiter: Limiter
@@ -128,9 +125,7 @@ export class RedisClients implements ClientsBackend {
     })
     const keyOf = (counter: CounterKey): string => redisKey(counter, prefix)
     try {
-      const [only = "", ...others] = named.client
-      const isHash = others.length === 0 && HASH.test(only)
-      const request = limiter.client(named.rule, isHash ? only : named.client)
+      const request = limiter.client(named.rule, named.client)
       const [{ counter, penalty, shadow = false } = {}] = await limiter.explain(request)
       const result = await use({
         ...{ limiter, request, counter, penalty, isShadow: shadow, keyOf },

@@ -102,12 +102,26 @@ describe("a named client", () => {
     expect(await limiter.peek(limiter.client("r", ["ada", "192.0.2.7"]))).toMatchObject({ remaining: 3 })
   })
 
+  it("may be named by the hash of its values, as lists show it, also as the only value", async () => {
+    const limiter = limiterWith({ field: ["user", "ip"], deny: undefined } as Partial<Rule>, {
+      hashKeys: true,
+    })
+    const request = { remoteAddress: "192.0.2.7", own: { user: "ada" } } as RequestFacts
+    await limiter.decide(request)
+    const [explained] = await limiter.explain(request, { rules: ["r"] })
+    const hash = explained?.counter?.partition as string
+    expect(hash).toMatch(/^#/)
+    for (const key of [hash, [hash]])
+      expect(await limiter.peek(limiter.client("r", key))).toMatchObject({ remaining: 2 })
+  })
+
   it("has the limit of its override, and is not counted or always refused if a list names it", async () => {
     const limiter = limiterWith({
       field: "user",
       overrides: { vip: 50 },
       allow: ["monitor"],
       deny: ["mallory"],
+      match: { path: "/elsewhere" },
     })
     const peek = (user: string) => limiter.peek(limiter.client("r", [user]))
     expect(await peek("vip")).toMatchObject({ limit: 50 })
@@ -156,19 +170,28 @@ describe("a named client", () => {
   })
 
   it("can be blocked and reset under a rule whose limit and window are functions, but not peeked", async () => {
-    const limiter = limiterWith({ field: "user", limit: () => 1, window: () => "1 hour" } as Partial<Rule>)
-    const request = { own: { user: "ada" } } as RequestFacts
-    const client = limiter.client("r", ["ada"])
-    await limiter.decide(request)
-    expect(await limiter.peek(request)).toMatchObject({ allowed: false, refusal: "quota" })
-    await limiter.reset(client)
-    expect(await limiter.peek(request)).toMatchObject({ allowed: true })
-    await limiter.block(client, { for: "1 minute" })
-    expect(await limiter.peek(request)).toMatchObject({ allowed: false, refusal: "blocked" })
-    for (const call of [() => limiter.peek(client), () => limiter.explain(client)])
-      await expect(call()).rejects.toThrow(
-        'is named by rule "r", whose limit or window is a function of the request',
-      )
+    type Own = { own: { user: string; limit: number; window: string } }
+    const limit = ({ own }: Own) => own.limit
+    const window = ({ own }: Own) => own.window
+    for (const functions of [{ limit }, { window }, { limit, window }]) {
+      const limiter = limiterWith({ field: "user", limit: 1, ...functions } as unknown as Partial<Rule>)
+      const warned: string[] = []
+      limiter.on("warning", ({ message }) => warned.push(message))
+      const own = { user: "ada", limit: 1, window: "1 hour" }
+      const request = { remoteAddress: "192.0.2.7", own } as RequestFacts
+      const client = limiter.client("r", ["ada"])
+      await limiter.decide(request)
+      expect(await limiter.peek(request)).toMatchObject({ allowed: false, refusal: "quota" })
+      await limiter.reset(client)
+      expect(await limiter.peek(request)).toMatchObject({ allowed: true })
+      await limiter.block(client, { for: "1 minute" })
+      expect(await limiter.peek(request)).toMatchObject({ allowed: false, refusal: "blocked" })
+      for (const call of [() => limiter.peek(client), () => limiter.explain(client)])
+        await expect(call()).rejects.toThrow(
+          'request: is named by rule "r", whose limit or window is a function of the request; accepted: a request of the client',
+        )
+      expect(warned).toEqual([])
+    }
   })
 
   it("loses the permits that it holds when it is reset", async () => {
@@ -204,11 +227,26 @@ describe("a named client", () => {
       { field: "user" },
       'has 2 values, but rule "r" counts by user; accepted: a value for user',
     ],
-    ["r", [], { field: ["user", "ip"] }, 'has 0 values, but rule "r" counts by user and ip'],
-    ["r", ["ada"], { field: "service" }, 'has 1 value, but rule "r" counts the whole service'],
-    ["r", [""], { field: "user" }, 'has no value for "user"'],
-    ["r", ["ada"], { field: "ip" }, '"ada" is not an IP address'],
-    ["r", "@ada", { field: "user" }, '"@ada" is not the text of a counter'],
+    [
+      "r",
+      [],
+      { field: ["user", "ip"] },
+      'client: has 0 values, but rule "r" counts by user and ip; accepted: a value for user, then for ip',
+    ],
+    [
+      "r",
+      ["ada"],
+      { field: "service" },
+      'has 1 value, but rule "r" counts the whole service; accepted: no value',
+    ],
+    ["r", [""], { field: "user" }, 'has no value for "user"; accepted: the value of the field'],
+    ["r", ["ada"], { field: "ip" }, '"ada" is not an IP address; accepted: such as "192.0.2.7"'],
+    [
+      "r",
+      "@ada",
+      { field: "user" },
+      '"@ada" is not the text of a counter; accepted: a list of values, such as ["ada"]',
+    ],
     ["r", "#short", { field: "user" }, '"#short" is not the text of a counter'],
   ])("cannot be rule %j with the key %j of the rule %j", async (rule, key, of, says) => {
     const limiter = limiterWith(of)
@@ -230,8 +268,12 @@ describe("a named client", () => {
       '"other" is not the name of a rule',
     )
     expect(await limiter.peek(client, { rules: ["r"] })).toMatchObject({ limit: 3 })
-    await expect(limiter.decide(client)).rejects.toThrow("which has sent no request")
-    expect(() => limiter.client(7 as never, ["ada"])).toThrow("7 is not the name of a rule")
-    expect(() => limiter.client("r", { key: "ada" } as never)).toThrow("is not the key of a client")
+    await expect(limiter.decide(client)).rejects.toThrow(
+      "request: is a client that limiter.client() returned, which has sent no request; accepted: a request; a named client " +
+        "only in peek, explain, reset, block and unblock",
+    )
+    expect(() => limiter.client(7 as never, ["ada"])).toThrow("rule: 7 is not the name of a rule")
+    for (const key of [{ key: "ada" }, [7], 7])
+      expect(() => limiter.client("r", key as never)).toThrow("is not the key of a client")
   })
 })

@@ -64,6 +64,10 @@ describe("the text of a partition", () => {
     expect(partitionValues(text)).toBeUndefined()
   })
 
+  it("contains no values if it is empty, because the rule counts the whole service", () => {
+    expect(partitionValues("")).toEqual([])
+  })
+
   it("contains the values from which it was made, unless it is a hash", () => {
     const value = fc.oneof(fc.string(), fc.constantFrom("@1:a", "#", "@@", "@shared", "a:1", "😀"))
     const known = fc.oneof(fc.constant([]), fc.array(value, { minLength: 1, maxLength: 3 }))

@@ -54,8 +54,9 @@ export function clientRule(
       return [compiled.checkAnyway(NO_FACTS, resultsOf(amounts), units) ?? []].flat()
     },
     counters() {
-      const [counter] = compiled.counters(NO_FACTS, resultsOf())
-      return counter === undefined ? [] : shared.countersOf(counter.partition)
+      // No field is missing, so there is a counter.
+      const [{ partition }] = compiled.counters(NO_FACTS, resultsOf()) as readonly [CounterKey]
+      return shared.countersOf(partition)
     },
     mismatches: () => compiled.mismatches(NO_FACTS, resultsOf(), [], false),
   }
@@ -69,21 +70,22 @@ export function clientRule(
 function compileFor(rule: ParsedRule, context: RuleContext, { key }: NamedClient): CompiledRule {
   const { windowOf: _, ...others } = rule
   const known = { ...others, limit: typeof rule.limit === "function" ? 1 : rule.limit }
-  const values = typeof key === "string" ? partitionValues(key) : key
+  // Lists of clients show a hash instead of the values. No client's own value is likely to look like one.
+  const text = typeof key !== "string" && key.length === 1 && HASH.test(key[0] as string) ? key[0] : key
+  const values = typeof text === "string" ? partitionValues(text) : text
   if (values === undefined) {
-    const isText = isStandIn(key as string) || HASH.test(key as string)
-    if (!isText) throw wrong(`${show(key)} is not the text of a counter`, 'a list of values, such as ["ada"]')
-    return compileRule(known, { ...context, partition: key as string })
+    const partition = text as string
+    if (isStandIn(partition) || HASH.test(partition)) return compileRule(known, { ...context, partition })
+    throw wrong(`${show(text)} is not the text of a counter`, 'a list of values, such as ["ada"]')
   }
   const byField = fieldValues(rule, values)
   const address = byField.get("ip")
   return compileRule(known, {
     ...context,
-    fieldOf: (name) =>
-      name === "ip" || name === "service" ? undefined : fieldCallback(name, () => byField.get(name), context),
+    fieldOf: (name) => (name === "ip" ? undefined : fieldCallback(name, () => byField.get(name), context)),
     amountOf: () => 1,
     clientAddress: () => address,
-    clientGroup: () => (address === undefined ? undefined : context.groupOf(address)),
+    clientGroup: () => address && context.groupOf(address),
   })
 }
 
@@ -100,8 +102,7 @@ function fieldValues({ name, fields }: ParsedRule, values: readonly string[]): R
   return new Map(
     fields.map((field, index) => {
       const value = values[index] as string
-      if (value === "" && field !== "service")
-        throw wrong(`has no value for ${show(field)}`, "the value of the field")
+      if (value === "") throw wrong(`has no value for ${show(field)}`, "the value of the field")
       if (field !== "ip") return [field, canonicalValue(field, value)]
       // The key of an IPv6 client contains the client's network.
       const address = canonicalAddress(value.split("/", 1)[0] as string)
