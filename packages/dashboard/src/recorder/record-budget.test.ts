@@ -31,7 +31,7 @@ function open(budget: number) {
 }
 
 describe("a budget of records", () => {
-  it("lets the limiter lose its records that has decided nothing for the longest time", async () => {
+  it("deletes the records of the limiter that has decided nothing for the longest time", async () => {
     const { clock, record } = open(100_000)
     const [idle, busy, last] = [record("idle"), record("busy"), record("last")]
     await idle.refuse(30)
