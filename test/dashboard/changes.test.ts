@@ -16,8 +16,10 @@ import {
   dashboard,
   recordActivity,
 } from "@sluice/dashboard"
+import { redisStore } from "@sluice/redis"
 import cors from "cors"
 import express from "express"
+import { Redis } from "ioredis"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { until } from "../servers/until.ts"
 import {
@@ -451,6 +453,31 @@ describe("a change", () => {
     expect(await Promise.all(refusals)).toEqual(["quota", "blocked"])
   })
 
+  it("is refused with 503 and advice if the store does not respond", async () => {
+    const client = new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null })
+    client.on("error", () => undefined)
+    const limiter = createLimiter({
+      ...RULES[0],
+      service: "shop",
+      store: redisStore({ client }),
+      logger: QUIET,
+    } as never)
+    const failures: unknown[] = []
+    const audit = ({ failure }: DashboardChange) => void failures.push(failure)
+    const page = dashboard(limiter, { path: "/limits", authorize: operator, logger: QUIET, audit })
+    const { port, close } = await node.mount(page)
+    closing.push(() => limiter.close(), page.close, close)
+    await limiter.decide({ remoteAddress: "192.0.2.7" } as never)
+    const { find, change } = callsTo(port)
+    expect((await find("192.0.2.7")).clients).toMatchObject([{ isShared: true, state: { degraded: true } }])
+    for (const action of ["blocked", "unblocked", "reset"]) {
+      const { status, body } = await change(action)
+      const advice = `The client may not have been ${action}. Repeat the change when the store responds.`
+      expect([status, body]).toEqual([503, expect.stringContaining(advice)])
+    }
+    expect(failures).toEqual(Array(3).fill(expect.any(StoreUnavailableError)))
+  })
+
   it("under a rule whose limit is a function is made, although the state is unknown", async () => {
     const rules: readonly Rule[] = [{ name: "plan", field: "ip", limit: () => 1, window: "1 minute" }]
     const { find, change, decide } = await serve({ authorize: operator, rules })
@@ -558,6 +585,12 @@ describe("a search", () => {
     expect((await change("blocked", { key: "2001:db8::9", rule: "by-path" })).status).toBe(200)
     const facts = { remoteAddress: "2001:db8::1", url: "/login", method: "GET" }
     expect(await limiter.peek(facts)).toMatchObject({ policy: "by-path", refusal: "blocked" })
+  })
+
+  it("says that a denied client may never come", async () => {
+    const { find } = await serve({ rules: [{ ...(RULES[0] as Rule), deny: ["192.0.2.99"] }] })
+    const { clients } = await find("192.0.2.99")
+    expect(clients).toMatchObject([{ state: { refusal: "denied", retryAfterMs: null } }])
   })
 
   it("by a shown key finds the same client under all rules that list it", async () => {

@@ -55,7 +55,7 @@ export class Clients {
     const text = given.trim()
     const spellings = spellingsOf(text)
     const isWanted = (key: string): boolean =>
-      this.#forms.show(key) === text || valuesOf(key).some((value) => spellings.includes(value))
+      this.#forms.isShownAs(key, text) || valuesOf(key).some((value) => spellings.includes(value))
     const rules = await this.#rules()
     const listed = rules.flatMap((rule) => rule.keys.filter(isWanted).map((key) => ({ rule, key })))
     const others = rules.filter((each) => !listed.some(({ rule }) => rule === each)).slice(0, MOST_TRIED)

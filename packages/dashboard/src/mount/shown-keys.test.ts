@@ -51,4 +51,18 @@ describe("the key of a client", () => {
     for (let i = 0; i < 10_001; i++) show(`client ${i}`)
     expect(show("ada")).toBe(first)
   })
+
+  it("is known by its hash once it has been shown, and has an identifier in full length", () => {
+    const { show, isShownAs, isHash, id } = hashedKeys()
+    const shown = show("ada")
+    expect([isShownAs("ada", shown), isShownAs("eve", shown), isShownAs("ada", "ada")]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect([isShownAs("", show("")), isShownAs("@shared", show("@shared"))]).toEqual([true, true])
+    expect([isHash(shown), isHash("ada"), isHash(`${shown}0`)]).toEqual([true, false, false])
+    expect(id("ada")).toMatch(new RegExp(`^${shown.slice("hash:".length)}[0-9a-f]{56}$`))
+    expect(plainKeys.isShownAs("@3:pro1:7", "pro, 7")).toBe(true)
+  })
 })

@@ -7,6 +7,8 @@ export interface KeyForms {
   show(key: string): string
   /** Returns a text that identifies the key in a change. Different keys have different texts. */
   id(key: string): string
+  /** True if the page has lately shown the key as this text. Hashing all recorded keys would take too long. */
+  isShownAs(key: string, text: string): boolean
   /** True if the text is a hash that `show` may have returned, and not an address or a value. */
   isHash(text: string): boolean
 }
@@ -22,6 +24,7 @@ export function hashedKeys(secret: string | Buffer = randomBytes(32)): KeyForms 
   const id = (key: string): string => createHmac("sha256", secret).update(key).digest("hex")
   return {
     id,
+    isShownAs: (key, text) => (SHARED.has(key) ? key : kept.get(key)) === text,
     isHash: (text) => /^hash:[0-9a-f]{8}$/.test(text),
     show(key) {
       if (SHARED.has(key)) return key
@@ -38,6 +41,7 @@ export function hashedKeys(secret: string | Buffer = randomBytes(32)): KeyForms 
 /** Shows a key as the values of the rule's fields: "192.0.2.7", or "user 7, 192.0.2.7" for two fields. */
 export const plainKeys: KeyForms = {
   show: (key) => valuesOf(key).join(", "),
+  isShownAs: (key, text) => plainKeys.show(key) === text,
   id: (key) => key,
   isHash: () => false,
 }

@@ -23,6 +23,9 @@ const SECURITY = {
 /** The header that a search or change must have. A form of another origin cannot send it. */
 const OWN_HEADER = "x-sluice-dashboard"
 
+const OTHER_SITE =
+  "A page of another origin seems to send this request. If a proxy changes the header Host, let it forward the original one."
+
 /** The parts of the site. */
 export interface SiteParts {
   /** Returns the role of a visitor, or undefined for a visitor who may not see the page. */
@@ -47,7 +50,8 @@ export class Site {
 
   /** Returns the response to a visit. */
   async answer(visit: Visit): Promise<Answer> {
-    const role = isOfOtherSite(visit) ? undefined : await this.#parts.roleOf(visit)
+    if (isOfOtherSite(visit)) return text(403, OTHER_SITE)
+    const role = await this.#parts.roleOf(visit)
     if (role === undefined) return text(403, "Forbidden")
     const { path, method, mountName } = visit
     const file = pageFiles().get(path)
