@@ -48,9 +48,9 @@ export interface DashboardOptions<Request = IncomingMessage> {
     | undefined
   /**
    * The token with which a visitor of the page may reset, block and unblock clients, at least 16 characters. The page asks
-   * for it, keeps it until it is closed, and sends it with each change. Or a function that decides whether a token is valid
-   * for the clients of a service. A token does not open the page. After ten wrong tokens in a minute, this process refuses all
-   * tokens. Default: only visitors for whom `authorize` returns "operator" change clients.
+   * for the token, remembers it until the page is closed, and sends it with each change. Or a function that decides whether a
+   * token is valid for the clients of a service. A token does not open the page. After ten wrong tokens in a minute, this
+   * process refuses all tokens. Default: only visitors for whom `authorize` returns "operator" change clients.
    */
   readonly token?: string | ((token: string, service: string) => boolean | Promise<boolean>) | undefined
   /**

@@ -19,7 +19,7 @@ const GUESSED =
 export class Operators {
   readonly #token: TokenOption | undefined
   readonly #warner: Warner
-  /** Counts wrong tokens. A visitor who knows many addresses could guess more often if they were counted by address. */
+  /** Counts the wrong tokens of all visitors together, because one visitor may use many addresses. */
   readonly #guesses: Limiter
   /** Logs at most one line a minute. */
   readonly #guessing: Incident
