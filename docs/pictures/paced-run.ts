@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { paced } from "@sluice/client"
 import { type ManualClock, manualClock } from "@sluice/core/testing"
@@ -36,10 +37,11 @@ export async function runCalls(isPaced: boolean): Promise<readonly Call[]> {
   async function job(): Promise<void> {
     while (!(await api("http://localhost/")).ok) await clock.wait(RETRY_MS)
   }
-  const restore = followClock(clock)
+  const ofRun = new AsyncLocalStorage<true>()
+  const restore = followClock(clock, () => ofRun.getStore() === true)
   try {
     let isDone = false
-    void Promise.all(Array.from({ length: JOBS }, job)).then(() => (isDone = true))
+    void ofRun.run(true, () => Promise.all(Array.from({ length: JOBS }, job))).then(() => (isDone = true))
     for (; !isDone && clock.now() < MOST_MS; clock.advance(STEP_MS)) await nextTurn()
   } finally {
     restore()
@@ -48,13 +50,17 @@ export async function runCalls(isPaced: boolean): Promise<readonly Call[]> {
   return calls
 }
 
-/** Makes timers and `performance` follow a clock, because the client has no option for one. Returns how to end that. */
-function followClock(clock: ManualClock): () => void {
+/**
+ * Makes timers and `performance` follow a clock, because the client has no option for one. Other code, for which
+ * `isOfRun` returns false, may run at the same time and keeps the real ones. Returns how to end that.
+ */
+function followClock(clock: ManualClock, isOfRun: () => boolean): () => void {
   const { setTimeout, clearTimeout } = globalThis
   const { random } = Math
   const now = performance.now
   Object.assign(globalThis, {
     setTimeout(callback: () => void, ms: number) {
+      if (!isOfRun()) return setTimeout(callback, ms)
       const ending = new AbortController()
       clock.wait(ms, ending.signal).then(callback, () => undefined)
       return ending
@@ -65,7 +71,7 @@ function followClock(clock: ManualClock): () => void {
       else clearTimeout(ending)
     },
   })
-  performance.now = () => clock.now()
+  performance.now = () => (isOfRun() ? clock.now() : now.call(performance))
   // The client varies its waits, so that clients do not come back together.
   Math.random = () => 0.5
   return () => {
