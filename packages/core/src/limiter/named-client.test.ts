@@ -102,6 +102,23 @@ describe("a named client", () => {
     expect(await limiter.peek(limiter.client("r", ["ada", "192.0.2.7"]))).toMatchObject({ remaining: 3 })
   })
 
+  it.each(["192.0.2.0/24", "192.0.2.7/32", "192.0.2.7/x", "2001:db8::/32", "2001:db8:1:2::7/64"])(
+    "may not be named by %s, because a block would only affect one client of a network",
+    async (network) => {
+      const limiter = limiterWith({ field: "ip" })
+      await expect(limiter.block(limiter.client("r", [network]), { for: "1 hour" })).rejects.toThrow(
+        `"${network}" is not the network of one client; accepted: an address, such as "192.0.2.7"`,
+      )
+    },
+  )
+
+  it("may be named by its network, which has the length of the limiter's `ipv6Prefix`", async () => {
+    const limiter = limiterWith({ field: "ip" }, { ipv6Prefix: 48 })
+    await limiter.decide({ remoteAddress: "2001:db8:1:2::7" })
+    expect(await limiter.peek(limiter.client("r", ["2001:DB8:1::/48"]))).toMatchObject({ remaining: 2 })
+    await expect(limiter.peek(limiter.client("r", ["2001:db8:1:2::/64"]))).rejects.toThrow("of one client")
+  })
+
   it("may be named by the hash of its values, as lists show it, also as the only value", async () => {
     const limiter = limiterWith({ field: ["user", "ip"], deny: undefined } as Partial<Rule>, {
       hashKeys: true,
@@ -240,7 +257,7 @@ describe("a named client", () => {
       'has 1 value, but rule "r" counts the whole service; accepted: no value',
     ],
     ["r", [""], { field: "user" }, 'has no value for "user"; accepted: the value of the field'],
-    ["r", ["ada"], { field: "ip" }, '"ada" is not an IP address; accepted: such as "192.0.2.7"'],
+    ["r", ["ada"], { field: "ip" }, '"ada" is not an IP address; accepted: an address, such as "192.0.2.7"'],
     [
       "r",
       "@ada",

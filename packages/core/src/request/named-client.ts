@@ -1,7 +1,11 @@
 import { mustBe, requireValue } from "../ground/option-checks.ts"
 import type { RequestFacts } from "./request.ts"
 
-const checkRule = mustBe("the name of a rule", '"per-user"', (value) => typeof value === "string")
+const checkRule = mustBe(
+  "the name of a rule",
+  'a string such as "per-user"',
+  (value) => typeof value === "string",
+)
 const checkKey = mustBe(
   "the key of a client",
   'the partition of a counter, or a list of values such as ["ada"]',

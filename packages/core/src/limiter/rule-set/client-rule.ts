@@ -30,6 +30,7 @@ export interface ClientRule {
 /** The text of a counter that is a hash. */
 const HASH = /^#[\w-]{22}$/
 const NO_FACTS: RequestFacts = {}
+const ADDRESS = 'an address, such as "192.0.2.7"'
 
 /**
  * Returns the rule of a named client, or undefined if the rule set has no such rule. Throws InvalidOptionError if the key
@@ -78,7 +79,7 @@ function compileFor(rule: ParsedRule, context: RuleContext, { key }: NamedClient
     if (isStandIn(partition) || HASH.test(partition)) return compileRule(known, { ...context, partition })
     throw wrong(`${show(text)} is not the text of a counter`, 'a list of values, such as ["ada"]')
   }
-  const byField = fieldValues(rule, values)
+  const byField = fieldValues(rule, values, context)
   const address = byField.get("ip")
   return compileRule(known, {
     ...context,
@@ -90,7 +91,11 @@ function compileFor(rule: ParsedRule, context: RuleContext, { key }: NamedClient
 }
 
 /** Returns the values by field, in their canonical spelling. */
-function fieldValues({ name, fields }: ParsedRule, values: readonly string[]): ReadonlyMap<string, string> {
+function fieldValues(
+  { name, fields }: ParsedRule,
+  values: readonly string[],
+  { groupOf }: RuleContext,
+): ReadonlyMap<string, string> {
   if (values.length !== fields.length) {
     const has = values.length === 1 ? "1 value" : `${values.length} values`
     const counts = fields.length === 0 ? "counts the whole service" : `counts by ${fields.join(" and ")}`
@@ -104,9 +109,12 @@ function fieldValues({ name, fields }: ParsedRule, values: readonly string[]): R
       const value = values[index] as string
       if (value === "") throw wrong(`has no value for ${show(field)}`, "the value of the field")
       if (field !== "ip") return [field, canonicalValue(field, value)]
-      // The key of an IPv6 client contains the client's network.
-      const address = canonicalAddress(value.split("/", 1)[0] as string)
-      if (address === undefined) throw wrong(`${show(value)} is not an IP address`, 'such as "192.0.2.7"')
+      const [written = "", ...length] = value.split("/")
+      const address = canonicalAddress(written)
+      if (address === undefined) throw wrong(`${show(value)} is not an IP address`, ADDRESS)
+      // The key of an IPv6 client contains the client's network. In any other network are several clients, or a part of one.
+      if (length.length > 0 && groupOf(address) !== [address, ...length].join("/"))
+        throw wrong(`${show(value)} is not the network of one client`, ADDRESS)
       return [field, address]
     }),
   )
