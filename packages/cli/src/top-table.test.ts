@@ -11,11 +11,11 @@ const RULE = { rule: "calls", shadow: false, refusedClients: 0, seconds: NONE }
 const CLIENT = { rule: "calls", key: "ada", shadow: false, refusals: 3, error: 0, reason: "quota" }
 
 function shown(answer: Partial<TopAnswer>, width = 120): readonly string[] {
-  const lines = topLines(
-    { service: "shop", atMs: `${AT_MS}`, sinceMs: `${AT_MS}`, rules: [RULE], refused: [], ...answer },
-    width,
-  )
-  return lines.map((line) => linesText(line))
+  return topLines(answerWith(answer), width).map((line) => linesText(line))
+}
+
+function answerWith(answer: Partial<TopAnswer>): TopAnswer {
+  return { service: "shop", atMs: `${AT_MS}`, sinceMs: `${AT_MS}`, rules: [RULE], refused: [], ...answer }
 }
 
 function linesText(line: OutputLine): string {
@@ -64,6 +64,9 @@ describe("the tables of sluice clients top", () => {
 
   it("say that no rule has decided, or that no client was refused", () => {
     expect(shown({ rules: [] })[1]).toBe("no rule has decided a request yet")
+    expect(linesText(topLines(answerWith({ rules: [] }), 120, "cals")[1] ?? "")).toBe(
+      'rule "cals" has not decided a request yet',
+    )
     expect(shown({}).at(-1)).toBe("no client was refused in the last 5 to 10 minutes")
   })
 
@@ -85,5 +88,20 @@ describe("the tables of sluice clients top", () => {
   it("fit into a narrow terminal", () => {
     const refused = [{ ...CLIENT, key: "a".repeat(200), lastMs: `${AT_MS}` }]
     for (const line of shown({ refused }, 30)) expect([...line].length).toBeLessThanOrEqual(30)
+  })
+
+  it.each([
+    [60, "198.51.100.123"],
+    [80, "2001:db8:1234:5678::/64"],
+  ])("show the whole client in %d columns: %s", (width, key) => {
+    const times = { lastMs: `${AT_MS}`, untilMs: `${AT_MS + 600_000}` }
+    const refused = [{ ...CLIENT, ...times, rule: "calls-per-client", reason: "in-flight", key }]
+    expect(shown({ refused }, width).at(-1)).toContain(` ${key} `)
+  })
+
+  it("quote a hash, and keep a client from becoming an option of the command into which it is pasted", () => {
+    expect(clientLine({ key: "#-FPrQbunCoUkxtTAz0s2Wn" })).toContain("  '#-FPrQbunCoUkxtTAz0s2Wn'  ")
+    expect(clientLine({ key: "--redis=redis://x" })).toContain("  -- '--redis=redis://x'  ")
+    expect(clientLine({ key: "@3:ada2:-x" })).toContain("  -- ada '-x'  ")
   })
 })

@@ -50,8 +50,8 @@ const SECONDS = 300
 const BAR_SECONDS = 10
 const BARS = "▁▂▃▄▅▆▇█"
 
-/** Returns the tables of rules and of clients, in lines of at most `width` columns. */
-export function topLines(answer: TopAnswer, width: number): readonly OutputLine[] {
+/** Returns the tables of rules and of clients, in lines of at most `width` columns. `asked` is the only rule that they list. */
+export function topLines(answer: TopAnswer, width: number, asked?: string): readonly OutputLine[] {
   const { service, rules, refused, instances = 1 } = answer
   const atMs = Number(answer.atMs)
   const clock = new Date(atMs).toTimeString().slice(0, 8)
@@ -59,7 +59,10 @@ export function topLines(answer: TopAnswer, width: number): readonly OutputLine[
     `${printable(service)} at ${clock}, recorded for ${span(atMs - Number(answer.sinceMs))}${instances > 1 ? ` by ${instances} processes` : ""}`,
     width,
   )
-  if (rules.length === 0) return [tinted("strong", head), "no rule has decided a request yet"]
+  if (rules.length === 0) {
+    const none = asked === undefined ? "no rule has" : `rule ${JSON.stringify(asked)} has not`
+    return [tinted("strong", head), `${none} decided a request yet`]
+  }
   const ofRules = rules.slice(0, MOST_RULES).map(({ rule, shadow, seconds, refusedClients }) => {
     const bad = shadow ? seconds.shadowed : seconds.refused
     const good = sum(seconds.admitted) + sum(seconds.overLimit)
@@ -82,7 +85,11 @@ export function topLines(answer: TopAnswer, width: number): readonly OutputLine[
     "",
     ...(refused.length === 0
       ? [cut("no client was refused in the last 5 to 10 minutes", width)]
-      : table([["rule", "client", "refused, 5–10 min", "reason", "last", "retry"], ...ofClients], width)),
+      : table(
+          [["rule", "client", "refused, 5–10 min", "reason", "last", "retry"], ...ofClients],
+          width,
+          CLIENT,
+        )),
   ]
 }
 
@@ -93,14 +100,17 @@ function named(rule: string, isShadow: boolean): string {
 
 /**
  * Returns the client as `sluice clients show` takes it. No client's own value looks like the other texts, because a value
- * with a space or "#" is quoted.
+ * with a space is quoted.
  */
 function clientText({ key, reason }: TopClient): string {
   if (key === "") return reason === "missing-field" ? NO_FIELD : "every client"
   if (key === "@shared") return NO_FIELD
   if (key.startsWith("@ip:")) return `${key.slice("@ip:".length)} ${NO_FIELD}`
   // A long value is known by its hash only.
-  return partitionValues(key)?.map(shellArgument).join(" ") ?? key
+  const values = partitionValues(key) ?? [key]
+  // The client chooses the value, so it must not become an option of the command.
+  const isOption = values.some((value) => value.startsWith("-"))
+  return [...(isOption ? ["--"] : []), ...values.map(shellArgument)].join(" ")
 }
 
 const NO_FIELD = "without the field"
@@ -122,15 +132,20 @@ function sparkline(seconds: readonly number[]): string {
   return bars.map((bar) => BARS[bar === 0 ? 0 : Math.ceil((bar / highest) * (BARS.length - 1))]).join("")
 }
 
-/** Returns lines of columns, the first of which is the quiet heading. Cuts the widest columns until the lines fit. */
-function table(rows: readonly (readonly string[])[], width: number): readonly OutputLine[] {
+/**
+ * Returns lines of columns, the first of which is the quiet heading. Cuts the widest columns until the lines fit, but the
+ * `main` column only to a third of the width. Lines that are still too long lose their end.
+ */
+function table(rows: readonly (readonly string[])[], width: number, main?: number): readonly OutputLine[] {
   const cells = rows.map((row) => row.map(printable))
   const [heading = []] = cells
   const widths = heading.map((_, at) => Math.max(...cells.map((row) => widthOf(row[at] ?? ""))))
   const total = (): number => widths.reduce((all, each) => all + each + 2, -2)
-  while (total() > width && Math.max(...widths) > SHORTEST) {
-    const widest = widths.indexOf(Math.max(...widths))
-    widths[widest] = Math.max(SHORTEST, (widths[widest] as number) - (total() - width))
+  const leastOf = (at: number): number => (at === main ? Math.max(SHORTEST, Math.floor(width / 3)) : SHORTEST)
+  const cuttable = (): readonly number[] => widths.map((each, at) => (each > leastOf(at) ? each : 0))
+  while (total() > width && Math.max(...cuttable()) > 0) {
+    const widest = cuttable().indexOf(Math.max(...cuttable()))
+    widths[widest] = Math.max(leastOf(widest), (widths[widest] as number) - (total() - width))
   }
   return cells.map((row, at) => {
     const padded = row.map((cell, column) => {
@@ -144,6 +159,8 @@ function table(rows: readonly (readonly string[])[], width: number): readonly Ou
 
 /** No column is cut to fewer terminal columns than these. */
 const SHORTEST = 8
+/** The column of the clients. A list without their names would be useless. */
+const CLIENT = 1
 
 /** Returns the text, cut to `width` terminal columns with an ellipsis. A sparkline keeps its latest bars instead. */
 export function cut(text: string, width: number): string {

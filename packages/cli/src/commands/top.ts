@@ -18,7 +18,7 @@ export async function top(query: TopQuery, clients: ClientsBackend, io: Io): Pro
   return {
     exitCode: EXIT.ok,
     json: { ok: true, ...(named ?? { services }), missing },
-    text: linesOf(services, sizeOf(io.stdout).columns),
+    text: linesOf(services, sizeOf(io.stdout).columns, query),
     ...(missing !== undefined && { warnings: [tinted("changed", missing)] }),
   }
 }
@@ -42,7 +42,7 @@ export async function watchTop(query: TopQuery, clients: ClientsBackend, io: Io)
         if (!isUnreachable(error) || drawn === undefined || signal.aborted) throw error
         problem = staleLine(drawn, error)
       }
-      draw(drawn, problem, io)
+      draw(drawn, problem, query, io)
       await sleep(EVERY_MS, undefined, { signal })
     }
   } catch (error) {
@@ -60,8 +60,8 @@ function staleLine({ services: [first] }: TopList, { message }: Error): string {
   return `stale${since}: ${message}`
 }
 
-function linesOf(services: TopList["services"], width: number): readonly OutputLine[] {
-  return services.flatMap((answer, at) => [...(at === 0 ? [] : [""]), ...topLines(answer, width)])
+function linesOf(services: TopList["services"], width: number, { rule }: TopQuery): readonly OutputLine[] {
+  return services.flatMap((answer, at) => [...(at === 0 ? [] : [""]), ...topLines(answer, width, rule)])
 }
 
 /** Returns the size of the terminal. A terminal that does not know its size, such as of `docker exec -t`, has size 0. */
@@ -70,11 +70,16 @@ function sizeOf({ columns, rows }: Io["stdout"]): { readonly columns: number; re
 }
 
 /** Draws over the last list on a terminal, and otherwise writes another one. */
-function draw({ services }: TopList, problem: string | undefined, { stdout, env }: Io): void {
+function draw(
+  { services }: TopList,
+  problem: string | undefined,
+  query: TopQuery,
+  { stdout, env }: Io,
+): void {
   const { isTTY = false } = stdout
   const { columns, rows } = sizeOf(stdout)
   const warning = problem === undefined ? [] : [tinted("bad", cut(printable(problem), columns))]
-  const lines = [...warning, ...linesOf(services, columns)]
+  const lines = [...warning, ...linesOf(services, columns, query)]
   const texts = lines.slice(0, rows - 1).map((line) => formatLine(line, hasColour(stdout, env)))
   // Clear each line before its text. Afterwards, a terminal would clear the last column of a line that fills it.
   if (isTTY) stdout.write(`\u001b[H${texts.map((text) => `\u001b[K${text}\n`).join("")}\u001b[J`)
