@@ -76,7 +76,7 @@ describe("sluice clients with Redis", () => {
     expect(await inRedis(["reset", "per-user", "ada"])).toEqual(done("reset under rule per-user of shop"))
     expect(await client.exists(key)).toBe(0)
     expect(await inRedis(["block", "per-user", "ada", "--for", "1 hour"])).toEqual(
-      done("blocked under rule per-user of shop for 1 hour"),
+      done("blocked under rule per-user of shop for at least 1 hour"),
     )
     expect((await inRedis(["show", "per-user", "ada"])).out).toMatch(
       /^refused: blocked by an operator, for 3600 s more\n0 of 3 left, all of them again in 3600 s\nkey: \S+ \(no counter in Redis\)\n$/,
@@ -126,11 +126,14 @@ describe("sluice clients with Redis", () => {
 
   it("changes only the rule that is named, also if it counts by several fields or the whole service", async () => {
     expect(await inRedis(["block", "all", "--for", "1m"])).toEqual(
-      done("blocked every client under rule all of shop for 1m"),
+      done("blocked every client under rule all of shop for at least 1m"),
     )
     expect(await inRedis(["unblock", "all"])).toEqual(done("unblocked every client under rule all of shop"))
-    await inRedis(["block", "pair", "ada", "192.0.2.7", "--for", "1m"])
-    expect((await inRedis(["show", "pair", "ada", "192.0.2.7"])).out).toMatch(/^refused: blocked/)
+    await inRedis(["block", "pair", "ada", "192.0.2.7", "--for", "1 hour"])
+    expect((await inRedis(["block", "pair", "ada", "192.0.2.7", "--for", "1m"])).out).toContain("at least 1m")
+    expect((await inRedis(["show", "pair", "ada", "192.0.2.7"])).out).toMatch(
+      /^refused: blocked by an operator, for \d{4} s more/,
+    )
     expect((await inRedis(["show", "pair", "ada", "192.0.2.8"])).out).toMatch(/^admitted/)
     expect((await inRedis(["show", "staff", "ada"])).out).toMatch(/^admitted/)
   })
@@ -185,6 +188,15 @@ describe("sluice clients with Redis", () => {
     const show = async (rule: string) => (await inRedis(["show", rule, "ada", "--rules", path])).out
     expect(await show("tokens")).toMatch(/^admitted\n10000 of 10000 left\nkey: \S+ada \(no counter/)
     expect(await show("running")).toMatch(/^admitted\n5 of 5 left\nkey: \S+ada \(no counter/)
+    const limiter = createLimiter({
+      ...{ service: "shop", rules: others.slice(1, 2), fields: { user: () => "ada" } },
+      store: redisStore({ client }),
+    })
+    for (let i = 0; i < 5; i++) await limiter.decide({})
+    expect(await show("running")).toMatch(
+      /^refused: too many requests are in flight\n0 of 5 left, all of them again in \d+ s\n/,
+    )
+    await limiter.close()
     expect(await show("keys")).toMatch(/^admitted\n7 of 7 left\nkey: \S+#[\w-]{22} \(no counter/)
   })
 
@@ -359,6 +371,7 @@ describe("a mistake in a sluice clients command with Redis", () => {
     [["show", "per-usr", "ada"], 2, 'no rule "per-usr" in '],
     [["show", "per-user"], 2, '0 values, but rule "per-user" counts by user'],
     [["show", "pair", "ada", "nowhere"], 2, '"nowhere" is not an IP address'],
+    [["block", "pair", "ada", "192.0.2.0/24", "--for", "1h"], 2, '"192.0.2.0/24" is not the network of one'],
     [["show", "--service", "shp", "per-user", "ada"], 2, 'has no rules for service "shp"; it has "shop"'],
     [["show", "--rules", "missing.yaml", "per-user", "ada"], 2, "missing.yaml does not exist"],
     [
@@ -390,6 +403,10 @@ describe("a mistake in a sluice clients command with Redis", () => {
     expect(await sluice([...argv, "--rules", rules])).toMatchObject({
       code: 2,
       err: "error: --rules needs the Redis of the app: set REDIS_URL, for example to redis://localhost:6379/0\n",
+    })
+    expect(await sluice(argv, { env: { REDIS_URL: "redis://127.0.0.1:1" } })).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--rules is missing: give the rules file of the app"),
     })
     for (const more of [
       ["--redis", "redis://localhost"],

@@ -53,7 +53,7 @@ describe("sluice clients", () => {
     expect(await decide()).toBe(true)
     expect(await run(["block", ...client, "--for", "1 hour"])).toMatchObject({
       code: 0,
-      out: "blocked under rule per-user of shop for 1 hour\n",
+      out: "blocked under rule per-user of shop for at least 1 hour\n",
     })
     expect(await decide()).toBe(false)
     expect((await run(["show", ...client])).out).toMatch(
@@ -111,7 +111,7 @@ describe("sluice clients", () => {
   it("reports that a change applies to every client", async () => {
     const rule = ["--service", "shop", "all"]
     expect((await run(["block", ...rule, "--for", "1m"])).out).toBe(
-      "blocked every client under rule all of shop for 1m\n",
+      "blocked every client under rule all of shop for at least 1m\n",
     )
     expect((await run(["unblock", ...rule])).out).toBe("unblocked every client under rule all of shop\n")
   })

@@ -50,7 +50,7 @@ export function addClientsCommand(
     .action(changing("reset"))
 
   clientCommand(clients, "block", "Makes a rule refuse a client for some time.")
-    .option("--for <time>", 'how long, such as "1 hour" or 15m (required)')
+    .option("--for <time>", 'how long, such as "1 hour" or 15m; does not shorten a block (required)')
     .addHelpText(
       "after",
       help('sluice clients block --service checkout per-user ada --for "1 hour"', "blocked"),

@@ -41,6 +41,11 @@ async function openClients(options: PlaceOptions, io: Io, isList: boolean): Prom
       ([, value]) => value !== undefined,
     )
     if (stray !== undefined) throw new UsageError(strayText(stray[0], isList))
+    if (REDIS_URL !== "" && !hasService) {
+      throw new UsageError(
+        "--rules is missing: give the rules file of the app whose Redis is in REDIS_URL, or give the decision service with --url",
+      )
+    }
     return new ServiceClients(url, io)
   }
   if ((redis ?? REDIS_URL) === "") {

@@ -20,8 +20,10 @@ function linesOf(shown: ShownClient): readonly OutputLine[] {
   if (allowedByList) return ["not counted: the rule's allow list names the client"]
   const verdict =
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
+  // Nobody knows when a request in flight ends, so its wait is only a hint.
+  const waitMs = refusal === "in-flight" ? undefined : retryAfterMs
   return [
-    retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
+    waitMs === undefined ? verdict : [verdict, `, for ${seconds(waitMs)} more`],
     `${remaining} of ${limit} left${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${seconds(resetAfterMs)}`}`,
     ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
     ...(key === "" ? [] : [`key: ${key}${shown.counted === false ? " (no counter in Redis)" : ""}`]),
@@ -36,6 +38,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   penalty: "blocked by the rule's penalty, for too many refused requests",
   blocked: "blocked by an operator",
   denied: "the rule's deny list names the client",
+  "in-flight": "too many requests are in flight",
 }
 
 function meaningOf(refusal: string): string {
@@ -61,7 +64,7 @@ export async function change(
   const isDone = await clients.change(action, client, time)
   const { service, rule } = client
   const whom = isDone && client.client.length === 0 ? " every client" : ""
-  const under = `${whom} under rule ${rule} of ${service}${time === undefined ? "" : ` for ${time}`}`
+  const under = `${whom} under rule ${rule} of ${service}${time === undefined ? "" : ` for at least ${time}`}`
   return {
     exitCode: EXIT.ok,
     json: {
