@@ -59,8 +59,8 @@ function followClock(clock: ManualClock, isOfRun: () => boolean): () => void {
   const { random } = Math
   const now = performance.now
   Object.assign(globalThis, {
-    setTimeout(callback: () => void, ms: number) {
-      if (!isOfRun()) return setTimeout(callback, ms)
+    setTimeout(callback: () => void, ms: number, ...others: []) {
+      if (!isOfRun()) return setTimeout(callback, ms, ...others)
       const ending = new AbortController()
       clock.wait(ms, ending.signal).then(callback, () => undefined)
       return ending

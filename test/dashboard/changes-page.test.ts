@@ -112,7 +112,7 @@ describe("an operator", () => {
     await confirm(page, "Unblock")
     await page.waitForSelector(`${now} >> text=limit reached`)
     // The button of the block is gone.
-    expect(await focused(page)).toBe("Found 2 counters of 192.0.2.7")
+    expect(await focused(page)).toBe("192.0.2.7 is in the lists of 2 rules")
 
     await ask(page, "Reset")
     expect(await effect.textContent()).toMatch(
@@ -207,7 +207,7 @@ describe("a visitor", () => {
     const key = (await page.locator("#view table >> nth=1 >> tbody th >> nth=0").textContent()) as string
     await page.locator(`#view button >> text=${key}`).first().click()
     await page.waitForSelector("#found tbody")
-    expect(await texts(page, "#found h2")).toEqual([`Found 2 counters of ${key}`])
+    expect(await texts(page, "#found h2")).toEqual([`${key} is in the lists of 2 rules`])
     expect(await texts(page, "#found tbody th")).toEqual(["per-client", "planned"])
     expect(await page.locator("#found button").count()).toBe(0)
     expect(page.url()).not.toContain("hash:")

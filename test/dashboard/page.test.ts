@@ -187,7 +187,7 @@ describe("keys and names that clients choose", () => {
     for (const key of HOSTILE) {
       await page.locator("#key").fill(key)
       await page.keyboard.press("Enter")
-      await page.waitForSelector(`#found h2 >> text=Found`)
+      await page.waitForSelector(`#found h2 >> text=lists of`)
     }
     expect(await page.evaluate("window.attacked")).toBeUndefined()
     expect(requests.filter((each) => !each.startsWith(url))).toEqual([])
@@ -202,7 +202,7 @@ describe("the search", () => {
     const { page } = await open(url)
     await search(page, "192.0.2.7")
     const marked = await texts(page, "#view mark")
-    expect(await texts(page, "#found h2")).toEqual(["Found 2 counters of 192.0.2.7"])
+    expect(await texts(page, "#found h2")).toEqual(["192.0.2.7 is in the lists of 2 rules"])
     const hasFocus = "document.activeElement === document.querySelector('#found h2')"
     expect(await page.evaluate(hasFocus)).toBe(true)
     // The clock of the browser is years ahead of the server's.

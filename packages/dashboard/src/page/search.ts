@@ -75,7 +75,7 @@ function foundView(
   return [
     listed.length === 0
       ? heading(key, " is not among the refused or busy clients")
-      : heading(`Found ${count(listed.length)} ${listed.length === 1 ? "counter" : "counters"} of `, key),
+      : heading(key, ` is in the lists of ${count(listed.length)} ${listed.length === 1 ? "rule" : "rules"}`),
     h("p", { role: "status", class: "good" }, done),
     table(
       `As of ${clock(atMs)}. Refusals and requests are those of the last 5 to 10 minutes`,
@@ -91,7 +91,7 @@ function foundView(
           : [["Change", ({ row, ...client }: (typeof rows)[number]) => changeButtons(client, row)] as const]),
         ["#Limit", ofCounted(({ limit }) => count(limit))],
         ["#Left", ofCounted(({ remaining }) => count(remaining))],
-        ["#Full again", ofCounted(({ resetAfterMs }) => `in ${duration(resetAfterMs)}`)],
+        ["#Full again", ofCounted(({ resetAfterMs: ms }) => (ms === 0 ? "now" : `in ${duration(ms)}`))],
         ["#Refusals", ({ refused }) => (refused === undefined ? "–" : count(refused.refusals))],
         ["#Requests", ({ requests }) => (requests === undefined ? "–" : `≈ ${count(requests)}`)],
         ["Client", (client) => h("bdi", { class: "key" }, keyText(client.key))],

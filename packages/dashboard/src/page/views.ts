@@ -79,8 +79,11 @@ function nowView(rules: readonly RuleOfService[], { atMs, services }: ActivityOv
 /** The time that lists of clients are about. */
 const RECENT = "In the last 5 to 10 minutes"
 
-function about(value: number): string {
-  return value === 0 ? "0" : `≈ ${count(value)}`
+/** Most clients that a rule lists. A larger number of clients is an estimate. */
+const MOST_LISTED = 256
+
+function about(clients: number): string {
+  return clients <= MOST_LISTED ? count(clients) : `≈ ${count(clients)}`
 }
 
 /** Returns a rate and its share of all requests, emphasized unless it is 0. */
@@ -139,7 +142,7 @@ function ruleView(rule: RuleOfService, { atMs, services }: ActivityOverview): Pa
           rule.busy,
           [
             ["Client", ({ key }) => keyCell(key)],
-            ["#Requests", ({ requests }) => about(requests)],
+            ["#Requests", ({ requests }) => `≈ ${count(requests)}`],
           ],
           "None in the last 5 minutes.",
         ),
