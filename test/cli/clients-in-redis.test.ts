@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process"
 import { once } from "node:events"
+import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { createLimiter } from "@sluice/core"
@@ -340,6 +341,26 @@ describe("sluice clients top with Redis", () => {
     expect([await code, err]).toEqual([0, ""])
   })
 
+  it("ends soon after Ctrl+C while it waits for a frozen Redis", async () => {
+    const board = await startRedis()
+    onTestFinished(() => board.stop())
+    board.freeze()
+    const listeners: (() => void)[] = []
+    const code = run(["clients", "top", "--watch", "--redis", `redis://127.0.0.1:${board.port}`], {
+      stdin: (async function* () {})(),
+      env: {},
+      stdout: { write() {} },
+      stderr: { write() {} },
+      once: (_event, listener) => listeners.push(listener),
+    })
+    await sleep(500)
+    const startMs = performance.now()
+    for (const listener of listeners) listener()
+    expect(await code).toBe(0)
+    // ioredis waits two seconds for the server to close the connection. A connection may take five seconds.
+    expect(performance.now() - startMs).toBeLessThan(3_500)
+  })
+
   it("asks the decision service if there is no Redis, or if the service is configured", async () => {
     const REDIS_URL = "redis://127.0.0.1:1"
     const top = async (env: Record<string, string>, ...argv: string[]) => {
@@ -419,6 +440,13 @@ describe("a mistake in a sluice clients command with Redis", () => {
         err: `error: ${more[0]} is only for Redis: give --rules with the rules file of the app, too\n`,
       })
     }
+  })
+
+  it("is explained if the service has no rules", async () => {
+    const none = file("none.yaml", "service_id: shop\nrules: []\n")
+    expect((await inRedis(["show", "--rules", none, "per-user", "ada"])).err).toContain(
+      `has no rule "per-user" in ${none}: it has no rules.`,
+    )
   })
 
   it("is explained with its place if a rule is invalid", async () => {

@@ -21,9 +21,10 @@ import type {
   ShownClient,
   TopList,
   TopQuery,
+  TopWait,
 } from "./clients-backend.ts"
 import { RedisBoard } from "./redis-board.ts"
-import { connectRedis, REPLY_MS } from "./redis-connection.ts"
+import { connectRedis, disconnect, REPLY_MS } from "./redis-connection.ts"
 
 /** Where an app counts, and how it names its counters. */
 export interface RedisPlace {
@@ -94,17 +95,17 @@ export class RedisClients implements ClientsBackend {
     })
   }
 
-  async top(query: TopQuery): Promise<TopList> {
-    this.#board ??= new RedisBoard(await this.#connect(), this.#place.prefix)
+  async top(query: TopQuery, wait?: TopWait): Promise<TopList> {
+    this.#board ??= new RedisBoard(await this.#connect(wait?.signal), this.#place.prefix)
     return this.#board.top(query)
   }
 
   close(): void {
-    this.#client?.disconnect()
+    if (this.#client !== undefined) disconnect(this.#client)
   }
 
-  async #connect(): Promise<Redis | Cluster> {
-    this.#client ??= await connectRedis(this.#place.url, this.#place.source)
+  async #connect(signal?: AbortSignal): Promise<Redis | Cluster> {
+    this.#client ??= await connectRedis(this.#place.url, this.#place.source, signal)
     return this.#client
   }
 
@@ -157,7 +158,7 @@ async function rulesOf({ service, rule }: CountedClient, name: string, io: Io): 
   if (!names.includes(rule)) {
     const known = names.map((each) => JSON.stringify(each)).join(", ")
     throw new UsageError(
-      `Service ${JSON.stringify(service)} has no rule ${JSON.stringify(rule)} in ${file.name}: its rules are ${known}.`,
+      `Service ${JSON.stringify(service)} has no rule ${JSON.stringify(rule)} in ${file.name}: ${known === "" ? "it has no rules" : `its rules are ${known}`}.`,
     )
   }
   return rules.map((each) => ({ field: "service", ...each }))

@@ -11,9 +11,14 @@ const RECONNECT_MS = 500
 /**
  * Connects to the Redis server at a URL, or to the cluster that it is part of. Several URLs, separated by commas, are
  * nodes of a cluster. `source` names the option or variable that contains the URL. Throws UsageError for an invalid URL.
- * Rejects with StoreUnavailableError if Redis cannot be used. Loads ioredis only when called.
+ * Rejects with StoreUnavailableError if Redis cannot be used. Loads ioredis only when called. `signal` closes the
+ * connection, also while it is being opened.
  */
-export async function connectRedis(url: string, source: string): Promise<Redis | Cluster> {
+export async function connectRedis(
+  url: string,
+  source: string,
+  signal?: AbortSignal,
+): Promise<Redis | Cluster> {
   // Split only before a URL, because a password may contain a comma.
   const urls = url.split(/\s*,\s*(?=rediss?:\/\/)/)
   if (!urls.every(isRedisUrl)) {
@@ -28,7 +33,7 @@ export async function connectRedis(url: string, source: string): Promise<Redis |
   let isConnected = false
   const retryStrategy = (): number | null => (isConnected ? RECONNECT_MS : null)
   let client: Redis | Cluster = new Redis(first, { ...times, lazyConnect: true, retryStrategy })
-  if (others.length > 0 || (await isOfCluster(client, first))) {
+  if (others.length > 0 || (await isOfCluster(client, first, signal))) {
     client.disconnect()
     const redisOptions = { ...times, ...accessOf(first) }
     client = new Cluster(urls.map(nodeOf), {
@@ -36,22 +41,28 @@ export async function connectRedis(url: string, source: string): Promise<Redis |
       clusterRetryStrategy: retryStrategy,
       redisOptions,
     })
-    await connect(client, first)
+    await connect(client, first, signal)
   }
   isConnected = true
   return client
 }
 
+/** Closes a connection. A second `disconnect` of ioredis would keep the process alive for two seconds. */
+export function disconnect(client: Redis | Cluster): void {
+  if (client.status !== "end") client.disconnect()
+}
+
 /** Connects a client. Resolves with true if its server is a node of a cluster. */
-async function isOfCluster(client: Redis, url: string): Promise<boolean> {
-  await connect(client, url)
+async function isOfCluster(client: Redis, url: string, signal?: AbortSignal): Promise<boolean> {
+  await connect(client, url, signal)
   // The user may not be permitted to ask.
   const info = await client.info("cluster").catch(() => "")
   return /^cluster_enabled:1/m.test(info)
 }
 
 /** Connects a client. Rejects with StoreUnavailableError, also if the server refuses the database of the URL. */
-async function connect(client: Redis | Cluster, url: string): Promise<void> {
+async function connect(client: Redis | Cluster, url: string, signal?: AbortSignal): Promise<void> {
+  signal?.addEventListener("abort", () => disconnect(client))
   let problem: Error | undefined
   let nodeProblem: Error | undefined
   client.on("error", (error: Error) => {
@@ -65,8 +76,7 @@ async function connect(client: Redis | Cluster, url: string): Promise<void> {
     problem = nodeProblem ?? problem ?? error
   })
   if (problem === undefined) return
-  // A client that has ended would keep the process alive for two seconds.
-  if (client.status !== "end") client.disconnect()
+  disconnect(client)
   // An AggregateError contains one error for each address, and has an empty message.
   const reason = sentenceOf(problem.message || String((problem as NodeJS.ErrnoException).code))
   throw new StoreUnavailableError(

@@ -37,6 +37,7 @@ export async function watchTop(query: TopQuery, clients: ClientsBackend, io: Io)
       let problem: string | undefined
       try {
         drawn = await clients.top(query, { signal, timeoutMs: WATCH_TIMEOUT_MS })
+        signal.throwIfAborted()
         problem = drawn.missing
       } catch (error) {
         if (!isUnreachable(error) || drawn === undefined || signal.aborted) throw error
