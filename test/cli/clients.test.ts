@@ -86,7 +86,7 @@ describe("sluice clients", () => {
     const client = ["--service", "shop", "per-user", "ada"]
     expect(await run(["show", "per-user", "ada"])).toMatchObject({
       code: 2,
-      err: "error: --service is missing: give the service that the rule belongs to\n",
+      err: "error: --service is missing: give the name of the service\n",
     })
     expect(await run(["block", ...client])).toMatchObject({ code: 2, err: expect.stringContaining("--for") })
     expect(await run(["show", "--service", "shop", "per-usr", "ada"])).toEqual({

@@ -201,7 +201,7 @@ describe("sluice clients top", () => {
     [["--limit", "0"], 2, "Expected a whole number from 1 to 256."],
     [["--limit", "257"], 2, "Expected a whole number from 1 to 256."],
     [["--watch", "--json"], 2, "cannot be used with option '--json'"],
-    [["--service", ""], 2, "--service is missing"],
+    [["--service", ""], 2, "--service is missing: give the name of the service"],
     [["--url", "http://127.0.0.1:1"], 3, "did not respond"],
     [["--watch", "--url", "http://127.0.0.1:1"], 3, "did not respond"],
   ])("explains what is wrong with %j", async (argv, code, says) => {

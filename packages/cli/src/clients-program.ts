@@ -119,11 +119,11 @@ function redisOption(redis: string): Option {
  * reports a misspelled `--servic`.
  */
 function requireService({ service = "" }: { readonly service?: string | undefined }): string {
-  if (service === "") throw new UsageError("--service is missing: give the service that the rule belongs to")
+  if (service === "") throw new UsageError("--service is missing: give the name of the service")
   return service
 }
 
-/** Throws if the length of a block is missing or has no unit. Sluice would read such a number as milliseconds. */
+/** Throws if the length of a block is missing or has no unit. The limiter would ask for milliseconds, which only code can give. */
 function requireTime({ for: time }: Pick<ClientOptions, "for">): string {
   if (time === undefined)
     throw new UsageError('--for is missing: give the time to block the client, such as --for "1 hour"')
