@@ -182,7 +182,7 @@ const DOORS_FOR = {
   redis: ["stores"],
   scale: ["stores"],
   contracts: ["rules", "stores", "testing"],
-  dashboard: ["adapters"],
+  dashboard: ["rules"],
   rules: ["rules"],
   dynamodb: ["rules"],
   express: ["adapters"],

@@ -71,6 +71,28 @@ describe("the records of 5,000 attacked services", () => {
     expect((await activity.sumsOfAll()).services).toHaveLength(SERVICES)
   })
 
+  it("let requests continue while the overview is made, which contains few refusals of most services", async () => {
+    const activity = recordActivity(limiters)
+    onTestFinished(() => activity.stop())
+    for (const [i, limiter] of limiters.slice(0, 500).entries()) await attack(limiter, i < 10 ? 250 : 10)
+    let isDone = false
+    let turns = 0
+    const turn = (): void => {
+      turns++
+      if (!isDone) setImmediate(turn)
+    }
+    turn()
+    const { services } = await activity.overviewOfAll()
+    isDone = true
+    expect(turns).toBeGreaterThan(5)
+    const listed = services.map(({ refusals }) => refusals.length)
+    expect([listed.filter((length) => length === 200), listed.filter((length) => length === 5)]).toEqual([
+      Array(5).fill(200),
+      Array(495).fill(5),
+    ])
+    expect(activity.overview("service-499").services[0]?.refusals).toHaveLength(10)
+  })
+
   it("are shared by the refusals of each service, and the others read that some are missing", async () => {
     const texts: string[] = []
     const board = (own: string[], others: readonly string[]): ActivityBoard => ({

@@ -7,6 +7,7 @@ import {
   requireOptions,
   steadyClock,
 } from "@sluice/core/kit"
+import { atOnce, inSlices, type Pausable } from "@sluice/core/rules"
 import type { ActivityOverview, ActivitySums } from "./overview/overview.ts"
 import { boundedOverview, groupBy } from "./overview/overview-of.ts"
 import { byRefusals, mergeSums, sumsIn } from "./overview/sums-of.ts"
@@ -111,12 +112,12 @@ export function recordActivity(
     const services = mergeSums([...own, ...snapshots.map((snapshot) => sumsIn(snapshot, nowMs))])
     return { atMs: nowMs, services, ...(missing !== undefined && { missing }) }
   }
-  const overviewWith = (ofOthers: Others, only?: string): ActivityOverview => {
+  const overviewWith = (ofOthers: Others, only?: string): Pausable<ActivityOverview> => {
     const names = only === undefined ? sumsWith(ofOthers).services.map(({ service }) => service) : [only]
     const own = groupBy(recorders.values(), ({ service }) => service)
     const theirs = groupBy(ofOthers.snapshots, ({ service }) => service)
-    const snapshotsOf = (service: string): readonly ActivitySnapshot[] => [
-      ...(own.get(service) ?? []).map((recorder) => recorder.snapshot()),
+    const snapshotsOf = (service: string, refusals: number): readonly ActivitySnapshot[] => [
+      ...(own.get(service) ?? []).map((recorder) => recorder.snapshot(refusals)),
       ...(theirs.get(service) ?? []),
     ]
     return boundedOverview(names, snapshotsOf, time.now(), ofOthers.missing)
@@ -124,8 +125,8 @@ export function recordActivity(
   return {
     record,
     snapshots: () => Array.from(recorders.values(), (recorder) => recorder.snapshot()),
-    overview: (service) => overviewWith(NO_OTHERS, service),
-    overviewOfAll: async (service) => overviewWith(await others(), service),
+    overview: (service) => atOnce(overviewWith(NO_OTHERS, service)),
+    overviewOfAll: async (service) => inSlices(overviewWith(await others(), service)),
     sumsOfAll: async () => sumsWith(await others()),
     stop() {
       sharing?.stop()

@@ -1,3 +1,4 @@
+import type { Pausable } from "@sluice/core/rules"
 import { DistinctKeys, SHARED_SEED } from "../recorder/distinct.ts"
 import { laterRefusal, limitedClient, MOST_REFUSED, refusedKey } from "../recorder/refused-clients.ts"
 import { MOST_BUSY } from "../recorder/rule-recorder.ts"
@@ -28,22 +29,33 @@ export function overviewOf(snapshots: readonly ActivitySnapshot[], nowMs: number
 /** Most rules in an overview, because somebody has to look at them, and every viewer of the page receives them. */
 const MOST_RULES = 500
 
-/** Returns the overview of the first services, as far as they have at most 500 rules. */
-export function boundedOverview(
+/** Most refusals of the first services together. Each of the other services has at most 5. */
+const MOST_REFUSALS_OF_ALL = 1_000
+const FEW_REFUSALS = 5
+
+/**
+ * Returns the overview of the first services, as far as they have at most 500 rules. `snapshotsOf` returns snapshots with
+ * `refusals` refusals. The work takes 0.2 s for 500 rules, so it can pause after each service.
+ */
+export function* boundedOverview(
   names: readonly string[],
-  snapshotsOf: (service: string) => readonly ActivitySnapshot[],
+  snapshotsOf: (service: string, refusals: number) => readonly ActivitySnapshot[],
   nowMs: number,
   missing: string | undefined,
-): ActivityOverview {
+): Pausable<ActivityOverview> {
   const services: ServiceOverview[] = []
   let rules = 0
+  let refusalsLeft = MOST_REFUSALS_OF_ALL
   for (const name of names) {
-    const snapshots = snapshotsOf(name)
+    const most = Math.min(MOST_REFUSALS, Math.max(FEW_REFUSALS, refusalsLeft))
+    const snapshots = snapshotsOf(name, most)
     if (snapshots.length === 0) continue
-    const service = serviceOf(name, snapshots, nowMs)
+    const service = serviceOf(name, snapshots, nowMs, most)
     rules += service.rules.length
     if (rules > MOST_RULES) break
     services.push(service)
+    refusalsLeft -= service.refusals.length
+    yield
   }
   const left = names.length - services.length
   const lacks = [
@@ -76,7 +88,12 @@ export function groupBy<Value>(
   return groups
 }
 
-function serviceOf(service: string, snapshots: readonly ActivitySnapshot[], nowMs: number): ServiceOverview {
+function serviceOf(
+  service: string,
+  snapshots: readonly ActivitySnapshot[],
+  nowMs: number,
+  mostRefusals = MOST_REFUSALS,
+): ServiceOverview {
   const parts = snapshots.flatMap(({ rules, atMs }) => rules.map((each): Part => ({ ...each, atMs })))
   return {
     service,
@@ -87,7 +104,7 @@ function serviceOf(service: string, snapshots: readonly ActivitySnapshot[], nowM
     refusals: snapshots
       .flatMap(({ refusals }) => refusals)
       .sort((one, other) => other.atMs - one.atMs)
-      .slice(0, MOST_REFUSALS),
+      .slice(0, mostRefusals),
   }
 }
 

@@ -36,7 +36,10 @@ export interface ServiceOverview {
   readonly instances: readonly InstanceOverview[]
   /** The rules, in the order of the first instance. */
   readonly rules: readonly RuleOverview[]
-  /** The last 200 refusals of all instances, latest first. */
+  /**
+   * The last refusals of all instances, latest first, at most 200. In an overview of many services, only those that refuse
+   * most have more than five.
+   */
   readonly refusals: readonly RecentRefusal[]
 }
 

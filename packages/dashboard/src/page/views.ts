@@ -160,7 +160,7 @@ function refusalsView({ services }: ActivityOverview): PageContent {
 
 function refusalsTable(refusals: readonly RecentRefusal[]): PageContent {
   return table(
-    `The last ${count(refusals.length)}, latest first`,
+    "Latest first",
     refusals,
     [
       ["Time", ({ atMs }) => clock(atMs)],

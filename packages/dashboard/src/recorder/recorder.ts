@@ -74,8 +74,8 @@ export class ActivityRecorder<Request> implements BoundedRecords {
     this.#sinceMs = this.#time.now()
   }
 
-  /** Returns what has been recorded. */
-  snapshot(): ActivitySnapshot {
+  /** Returns what has been recorded, with at most this many refusals. */
+  snapshot(mostRefusals: number = MOST_REFUSALS): ActivitySnapshot {
     const nowMs = this.#time.now()
     const { status, rules } = this.#limiter
     return {
@@ -84,7 +84,7 @@ export class ActivityRecorder<Request> implements BoundedRecords {
       sinceMs: this.#sinceMs,
       atMs: nowMs,
       rules: [...this.#rules.values()].map((rule) => rule.read(nowMs)),
-      refusals: this.#latestRefusals(),
+      refusals: this.#latestRefusals(mostRefusals),
       status,
       rulesStatus: stateOf(rules),
     }
@@ -165,10 +165,10 @@ export class ActivityRecorder<Request> implements BoundedRecords {
     this.#refusals[this.#refusalCount++ % MOST_REFUSALS] = { decision: withoutOthers(decision), key, atMs }
   }
 
-  #latestRefusals(): readonly RecentRefusal[] {
+  #latestRefusals(most: number): readonly RecentRefusal[] {
     const first = this.#refusalCount % MOST_REFUSALS
     const oldestFirst = [...this.#refusals.slice(first), ...this.#refusals.slice(0, first)]
-    return oldestFirst.reverse().map(recentRefusal)
+    return oldestFirst.reverse().slice(0, most).map(recentRefusal)
   }
 }
 
