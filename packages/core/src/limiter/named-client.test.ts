@@ -160,6 +160,13 @@ describe("a named client", () => {
     expect(await limiter.peek(limiter.client("r", ["10.1.2.3"]))).toMatchObject({ limit: 7 })
   })
 
+  it("may be named by a method in any spelling, and HEAD is GET", async () => {
+    const limiter = limiterWith({ field: "method" })
+    await limiter.decide({ method: "GET", remoteAddress: "192.0.2.7" })
+    for (const method of ["GET", "get", "HEAD", "head"])
+      expect(await limiter.peek(limiter.client("r", [method]))).toMatchObject({ remaining: 2 })
+  })
+
   it("is read as its own address, whatever proxies are trusted", async () => {
     const limiter = limiterWith({ field: "ip" }, { trustedProxies: 1 })
     await limiter.decide({ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.7" } })

@@ -34,7 +34,10 @@ export function compileValueList(field: string, values: readonly string[]): (val
 
 /** Returns the same string for all spellings of a field's value. */
 export function canonicalValue(field: string, value: string): string {
-  if (field === "method") return value.toUpperCase()
+  if (field === "method") {
+    const method = value.toUpperCase()
+    return method === "HEAD" ? "GET" : method
+  }
   const range = field === "ip" ? parseAddressRange(value) : undefined
   return range === undefined ? value : rangeKey(range)
 }
