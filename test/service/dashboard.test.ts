@@ -104,6 +104,20 @@ describe("the dashboard of the decision service", () => {
     expect(await statusOf(program, "/limits/")).toBe(200)
   })
 
+  it("shows the same hash of a client in all instances, whatever the order of their tokens", async () => {
+    const hashWith = async (env: Readonly<Record<string, string>>): Promise<string> => {
+      const program = await start(["--dashboard", "local"], env)
+      const { services } = JSON.parse(await text(await visit(program, "/limits/overview.json")))
+      await program.stop()
+      running = undefined
+      return services[0].rules[0].refused[0].key
+    }
+    const [shop, maps] = ["token-of-the-shop", "token-of-the-maps"]
+    const hash = await hashWith({ SLUICE_TOKENS: JSON.stringify({ shop, maps }) })
+    expect(await hashWith({ SLUICE_TOKENS: JSON.stringify({ maps, shop }) })).toBe(hash)
+    expect(await hashWith({ SLUICE_TOKENS: JSON.stringify({ shop }) })).not.toBe(hash)
+  })
+
   it("changes a client only with the token of its service, and logs an audit line as for ResetClient", async () => {
     const program = await start(["--dashboard", "open"], { SLUICE_TOKENS: TOKENS })
     expect(await reset(program)).toEqual([403, expect.stringContaining("Enter the token")])

@@ -50,7 +50,11 @@ export function createPage(
   })
 }
 
-/** Returns the same secret in all instances, so that the hash of a client does not change between them. */
+/**
+ * Returns the same secret in all instances, whatever the order of their tokens, so that the hash of a client does not change
+ * between them. Scrypt is slow. Otherwise, a visitor who knows a client and its hash could test millions of tokens a second.
+ */
 function secretOf(tokensByService: Readonly<Record<string, string>>): string {
-  return crypto.hash("sha256", `sluice dashboard ${JSON.stringify(tokensByService)}`)
+  const sorted = Object.entries(tokensByService).sort()
+  return crypto.scryptSync(JSON.stringify(sorted), "sluice dashboard", 32).toString("base64")
 }
