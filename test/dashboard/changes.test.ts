@@ -655,6 +655,23 @@ describe("a search", () => {
     expect(await change("reset")).toMatchObject({ status: 404, body: reason })
   })
 
+  it("by a shown key does not return the key if the rule now counts clients by another field", async () => {
+    const rule = { name: "calls", limit: 1, window: "1 hour", service: "shop" }
+    const [recorded, changed] = [createLimiter({ ...rule, field: "header:x-user" }), createLimiter(rule)]
+    const { overview, overviewOfAll } = recordActivity(recorded)
+    const source: DashboardSource = { activity: { overview, overviewOfAll }, limiterOf: () => changed }
+    const page = dashboard(source, { path: "/limits", authorize: () => "operator", logger: QUIET })
+    const { port, close } = await node.mount(page)
+    closing.push(page.close, close)
+    for (let i = 0; i < 2; i++) await recorded.decide({ headers: { "x-user": "ada" } })
+    const { find, post } = callsTo(port)
+    const [{ key, id }] = (await find("ada")).clients
+    const state = "The rule has changed, and now counts clients by something else."
+    expect(await find(key)).toMatchObject({ clients: [{ key, state }] })
+    const change = { action: "reset", service: "shop", rule: "calls", id, text: key }
+    expect(await post("change", change)).toMatchObject({ status: 404, body: state })
+  })
+
   it("fails with 503 if the source of the limiters fails, and with 500 for any other error", async () => {
     const recorded = createLimiter({ name: "calls", limit: 1, window: "1 hour", service: "shop" })
     const { overview, overviewOfAll } = recordActivity(recorded)

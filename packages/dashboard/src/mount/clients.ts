@@ -17,6 +17,8 @@ const MOST_READ = 20
 /** Most rules that a search tries for a client that they do not list. Trying one does not call the store. */
 const MOST_TRIED = 200
 
+const CHANGED = "The rule has changed, and now counts clients by something else."
+
 /** Returns the limiters of a service in this process. */
 export type LimitersOf = (service: string) => Promise<readonly Limiter<never>[]>
 
@@ -132,7 +134,8 @@ export class Clients {
       } catch (error) {
         // The limit may be a function of the request. The client can be changed nevertheless.
         if (isLimitUnknown(error)) return { limiter, request, key: typeof key === "string" ? key : key[0] }
-        reason = error
+        // The message contains the key, and the visitor may know only its hash.
+        reason = isOfClient(error) ? new CallRefused(404, CHANGED) : error
       }
     }
     throw reason
@@ -163,6 +166,10 @@ export function reasonOf(error: unknown): string {
 function spellingsOf(given: string): readonly string[] {
   const text = given.trim()
   return [...new Set([text, addressGroup(text) ?? text])]
+}
+
+function isOfClient(error: unknown): boolean {
+  return error instanceof InvalidOptionError && error.problems[0]?.path === "client"
 }
 
 function isLimitUnknown(error: unknown): boolean {
