@@ -97,7 +97,9 @@ describe("an operator", () => {
     await page.waitForSelector("dialog", { state: "hidden" })
     expect(await focused(page)).toBe("Block")
     const now = "#found tbody tr >> nth=0 >> td >> nth=0"
-    expect(await texts(page, now)).toEqual(["refused: blocked by an operator; again in 1 h 30 min, 01:30:00"])
+    expect(await texts(page, now)).toEqual([
+      expect.stringMatching(/^refused: blocked by an operator; again in 1 h 30 min, 01:30:0\d$/),
+    ])
     expect(await texts(page, "#found [role=status]")).toEqual([
       expect.stringMatching(/^Done\. Rule per-client refuses hash:\w+ for 90 minutes in this process\.$/),
     ])
@@ -112,6 +114,7 @@ describe("an operator", () => {
     await confirm(page, "Unblock")
     await page.waitForSelector(`${now} >> text=limit reached`)
     // The button of the block is gone.
+    await page.waitForSelector("#found h2:focus")
     expect(await focused(page)).toBe("192.0.2.7 is in the lists of 2 rules")
 
     await ask(page, "Reset")
@@ -130,6 +133,10 @@ describe("an operator", () => {
   it("leaves no token in the browser", async () => {
     const { page } = await open()
     await search(page)
+    await ask(page, "Reset")
+    await page.fill("#token", TOKEN)
+    await confirm(page, "Cancel")
+    await page.waitForSelector("#token", { state: "detached" })
     await ask(page, "Reset")
     await page.fill("#token", TOKEN)
     await confirm(page, "Reset")
@@ -177,7 +184,80 @@ describe("an operator", () => {
     expect(await page.locator("#token").count()).toBe(0)
     await stop()
     await confirm(page, "Block")
-    await page.waitForSelector("dialog [role=alert] >> text=The server does not respond.")
+    const problem = "The server does not respond. The change may have been made. Search again."
+    await page.waitForSelector(`dialog [role=alert] >> text=${problem}`)
+    expect(await focused(page)).toBe("Block")
+  })
+
+  it("is told the status of a proxy's response, and not its HTML", async () => {
+    const { page } = await open({ authorize: () => "operator" })
+    const proxied = { status: 504, contentType: "text/html", body: "<h1>Gateway Time-out</h1>" }
+    await page.route("**/change", (route) => route.fulfill(proxied))
+    await search(page)
+    await ask(page, "Block")
+    await confirm(page, "Block")
+    const problem = "The server responds with 504. The change may have been made. Search again."
+    await page.waitForSelector(`dialog [role=alert] >> text=${problem}`)
+  })
+
+  it("sees when a block ends, however long ago the search was", async () => {
+    const { page, clock } = await open({ authorize: () => "operator" })
+    await search(page)
+    clock.advance(600_000)
+    await page.evaluate("{ const { now } = Date; Date.now = () => now() + 600_000 }")
+    await ask(page, "Block")
+    await confirm(page, "Block")
+    await page.waitForSelector("#found tbody tr >> nth=0 >> text=/again in 1 h, 01:10:/")
+  })
+
+  it.each([
+    ["made", "Done. Rule per-client refuses hash:"],
+    ["lost", "Failed: Rule per-client refuses hash:"],
+  ])(
+    "learns that a change was %s after its dialog was closed, and keeps the next dialog",
+    async (end, note) => {
+      const { page, decide } = await open({ authorize: () => "operator" })
+      let release = (): void => undefined
+      const held = new Promise<void>((done) => {
+        release = done
+      })
+      await page.route("**/change", async (route) => {
+        await held
+        await (end === "made" ? route.continue() : route.abort())
+      })
+      await search(page)
+      await ask(page, "Block")
+      await confirm(page, "Block")
+      await page.keyboard.press("Escape")
+      await page.waitForSelector("dialog", { state: "hidden" })
+      await ask(page, "Reset", 1)
+      release()
+      await page.waitForSelector(`#found [role=status] >> text=${note}`)
+      expect(await texts(page, "dialog h2")).toEqual([expect.stringMatching(/^Reset hash:/)])
+      expect(await page.locator("dialog p >> nth=0").textContent()).toContain("Rule planned forgets")
+      expect(await page.locator("dialog[open]").count()).toBe(1)
+      expect((await decide("192.0.2.7")).refusal).toBe(end === "made" ? "blocked" : "quota")
+    },
+  )
+
+  it("sends a change once, also if it is confirmed again before it ends", async () => {
+    const { page, requests } = await open({ authorize: () => "operator" })
+    let release = (): void => undefined
+    const held = new Promise<void>((done) => {
+      release = done
+    })
+    await page.route("**/change", async (route) => {
+      await held
+      await route.continue()
+    })
+    await search(page)
+    await ask(page, "Block")
+    await confirm(page, "Block")
+    await page.fill("#for", "2 hours")
+    await page.keyboard.press("Enter")
+    release()
+    await page.waitForSelector("#found [role=status] >> text=for 1 hour in this process")
+    expect(requests.filter((each) => each.endsWith("/change"))).toHaveLength(1)
   })
 
   it("cannot block a client under a shadow rule", async () => {

@@ -64,19 +64,21 @@ interface PendingChange {
 }
 
 /**
- * Asks the operator to confirm a change, and makes it. Then calls `onChanged` with the new state, and with a sentence about
- * what has changed. `text` is the text of the search that has found the client.
+ * Asks the operator to confirm a change, and makes it. Then calls `onEnd` with a sentence about what has changed, and with the
+ * new state. If the change fails after the operator has closed the dialog, calls `onEnd` with the reason and no state.
+ * `text` is the text of the search that has found the client.
  */
 export function askChange(
   action: ChangeAction,
   client: FoundCounter,
   text: string,
   operator: FoundCounters["operator"],
-  onChanged: (state: ClientState | string, sentence: PageContent) => void,
+  onEnd: (sentence: PageContent, state?: ClientState | string) => void,
 ): void {
   const dialog = document.getElementById("change") as HTMLDialogElement
   const id = String(++asked)
-  const show = (problem = "", isBusy = false): void => {
+  let isBusy = false
+  const show = (problem = ""): void => {
     const pending = { action, client, needsToken: operator === "token" && token === "" }
     render(dialog, h("form", { class: "asked", "data-key": id }, formOf(pending, problem, isBusy)))
   }
@@ -93,22 +95,25 @@ export function askChange(
   }
   dialog.onsubmit = async (event) => {
     event.preventDefault()
+    if (isBusy) return
     const given = input("token")?.value ?? token
-    const { service, rule, id } = client
+    const { service, rule } = client
     const duration = durationOf(action)
     const sentence = effect(action, client, duration)
-    show("", true)
-    const change: AskedChange = { action, service, rule, id, text, for: duration }
+    isBusy = true
+    show()
+    const change: AskedChange = { action, service, rule, id: client.id, text, for: duration }
     const { value, problem, status } = await post<ClientState | string>("change", change, given)
     // A token may be valid no longer.
     if (status === 403) token = ""
-    if (value === undefined) {
-      show(problem)
-      return
-    }
-    token = given
-    onChanged(value, sentence)
-    dialog.close()
+    else if (value !== undefined) token = given
+    isBusy = false
+    // The operator may have closed the dialog, and opened one for another change.
+    const isOpen = dialog.open && id === String(asked)
+    if (value !== undefined) onEnd(["Done. ", sentence], value)
+    else if (isOpen) show(problem)
+    else onEnd(["Failed: ", sentence, ` ${problem}`])
+    if (isOpen && value !== undefined) dialog.close()
   }
   show()
   dialog.showModal()
@@ -136,7 +141,8 @@ function formOf(
     h("p", { class: "line" }, effect(action, client, durationOf(action) || "…")),
     h("p", { role: "alert", class: "line bad" }, problem),
     h("button", { type: "button", "data-close": "" }, "Cancel"),
-    h("button", isBusy ? { disabled: "" } : {}, VERBS[action]),
+    // A disabled button would lose the focus.
+    h("button", { "aria-disabled": String(isBusy) }, VERBS[action]),
   ]
 }
 

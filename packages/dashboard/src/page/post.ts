@@ -10,6 +10,8 @@ export interface Posted<Value> {
 
 /** Sends a search or a change to the server, with the token of an operator if there is one. Never rejects. */
 export async function post<Value>(path: "find" | "change", body: object, token = ""): Promise<Posted<Value>> {
+  // The server may have made the change, although its response is missing.
+  const unknown = path === "change" ? " The change may have been made. Search again." : ""
   const headers = {
     "content-type": "application/json",
     "x-sluice-dashboard": path,
@@ -17,11 +19,15 @@ export async function post<Value>(path: "find" | "change", body: object, token =
   }
   try {
     const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })
-    const { ok, status } = response
-    return ok
-      ? { value: await response.json(), problem: "", status }
-      : { problem: await response.text(), status }
+    const { ok, status, headers: received } = response
+    if (ok) return { value: await response.json(), problem: "", status }
+    // A proxy responds with its own page.
+    const isOurs = received.get("content-type")?.startsWith("text/plain") === true
+    return {
+      problem: isOurs ? await response.text() : `The server responds with ${status}.${unknown}`,
+      status,
+    }
   } catch {
-    return { problem: "The server does not respond.", status: 0 }
+    return { problem: `The server does not respond.${unknown}`, status: 0 }
   }
 }

@@ -10,20 +10,21 @@ export function enableSearch(onFound: () => void): void {
   const input = document.getElementById("key") as HTMLInputElement
   const target = document.getElementById("found") as HTMLElement
   const focus = (): void => target.querySelector("h2")?.focus()
-  let text = ""
-  let found: FoundCounters | undefined
+  /** The text of the latest search, which may not have ended. */
+  let latest = ""
+  let found: ShownResult | undefined
   const show = (content: PageContent): void => {
     markKeys(found?.clients.map(({ key }) => key) ?? [])
     render(target, content)
     onFound()
   }
   const search = async (wanted: string): Promise<void> => {
-    input.value = text = wanted
+    input.value = latest = wanted
     const { value, problem } = await post<FoundCounters>("find", { key: wanted })
     // A later search may have ended before this one.
-    if (text !== wanted) return
-    found = value
-    show(value === undefined ? heading(`The search failed: ${visible(problem)}`) : foundView(text, value))
+    if (latest !== wanted) return
+    found = value && shownResult(wanted, value)
+    show(found === undefined ? heading(`The search failed: ${visible(problem)}`) : foundView(found))
     // Let screen readers read the result.
     focus()
   }
@@ -31,17 +32,18 @@ export function enableSearch(onFound: () => void): void {
     event.preventDefault()
     const wanted = input.value.trim()
     if (wanted !== "") return void search(wanted)
+    latest = ""
     found = undefined
     show([])
   })
   const change = (action: ChangeAction, row: number): void => {
     if (found === undefined) return
-    const before = found
-    const client = before.clients[row] as FoundCounter
-    askChange(action, client, text, before.operator, (state, sentence) => {
-      if (found !== before) return
-      found = { ...before, clients: before.clients.with(row, { ...client, state }) }
-      show(foundView(text, found, ["Done. ", sentence]))
+    const { text, operator, clients } = found
+    const client = clients[row] as ShownCounter
+    askChange(action, client, text, operator, (sentence, state) => {
+      if (found !== undefined && state !== undefined) found = withState(found, client, state)
+      const note = noteOf(sentence, state === undefined ? "bad" : "good")
+      show(found === undefined ? note : foundView(found, note))
     })
   }
   addEventListener("click", ({ target }) => {
@@ -50,8 +52,13 @@ export function enableSearch(onFound: () => void): void {
     if (client !== undefined) void search(client)
     if (action !== undefined) change(action as ChangeAction, Number(row))
   })
-  // The button that has opened the dialog may be gone.
-  document.getElementById("change")?.addEventListener("close", () => {
+  const dialog = document.getElementById("change") as HTMLDialogElement
+  dialog.addEventListener("close", () => {
+    // The next dialog may have opened before this event.
+    if (dialog.open) return
+    // Otherwise the field of the token would keep it.
+    render(dialog)
+    // The button that has opened the dialog may be gone.
     if (document.activeElement === document.body) focus()
   })
   addEventListener("keydown", (event) => {
@@ -61,12 +68,41 @@ export function enableSearch(onFound: () => void): void {
   })
 }
 
+/** A found counter, with the time at which its state was read. */
+interface ShownCounter extends FoundCounter {
+  readonly atMs: number
+}
+
+interface ShownResult extends FoundCounters {
+  /** The text of the search. */
+  readonly text: string
+  /** When the result arrived, in epoch milliseconds of the browser. */
+  readonly readMs: number
+  readonly clients: readonly ShownCounter[]
+}
+
+function shownResult(text: string, found: FoundCounters): ShownResult {
+  const clients = found.clients.map((client) => ({ ...client, atMs: found.atMs }))
+  return { ...found, text, readMs: Date.now(), clients }
+}
+
+/** Returns the result with the new state of a client. The reader may have searched again since the change was asked. */
+function withState(found: ShownResult, client: FoundCounter, state: FoundCounter["state"]): ShownResult {
+  const atMs = found.atMs + Date.now() - found.readMs
+  const isChanged = ({ service, rule, id }: FoundCounter): boolean =>
+    service === client.service && rule === client.rule && id === client.id
+  const clients = found.clients.map((each) => (isChanged(each) ? { ...each, state, atMs } : each))
+  return { ...found, clients }
+}
+
+const noteOf = (text?: PageContent, className = "good"): PageContent =>
+  h("p", { role: "status", class: className }, text)
+
 const heading = (...content: PageContent[]): PageContent => h("h2", { tabindex: "-1" }, ...content)
 
 function foundView(
-  text: string,
-  { atMs, clients, operator, unread }: FoundCounters,
-  done?: PageContent,
+  { text, atMs, clients, operator, unread }: ShownResult,
+  note: PageContent = noteOf(),
 ): PageContent {
   const listed = clients.filter(({ refused, requests }) => refused !== undefined || requests !== undefined)
   const key = h("bdi", {}, keyText(text))
@@ -76,7 +112,7 @@ function foundView(
     listed.length === 0
       ? heading(key, " is not among the refused or busy clients")
       : heading(key, ` is in the lists of ${count(listed.length)} ${listed.length === 1 ? "rule" : "rules"}`),
-    h("p", { role: "status", class: "good" }, done),
+    note,
     table(
       `As of ${clock(atMs)}. Refusals and requests are those of the last 5 to 10 minutes`,
       rows,
@@ -85,7 +121,7 @@ function foundView(
           "Rule",
           ({ rule, service }) => [named(rule), services.size > 1 && h("small", {}, " ", named(service))],
         ],
-        ["Next request", ({ state }) => stateText(state, atMs)],
+        ["Next request", (client) => stateText(client.state, client.atMs)],
         ...(operator === "no"
           ? []
           : [["Change", ({ row, ...client }: (typeof rows)[number]) => changeButtons(client, row)] as const]),
