@@ -380,11 +380,11 @@ describe("the audit", () => {
     }
   })
 
-  it("cannot make a change fail", async () => {
+  it.each([
+    ["throws", () => fail()],
+    ["rejects", async () => fail()],
+  ])("cannot make a change fail if it %s", async (_how, audit) => {
     const warn = vi.fn()
-    const audit = () => {
-      throw new Error("no disk")
-    }
     const { change } = await serve({ token: TOKEN, audit, logger: { ...QUIET, warn } })
     for (let i = 0; i < 2; i++) expect((await change("blocked")).status).toBe(200)
     expect(warn).toHaveBeenCalledExactlyOnceWith(
@@ -393,6 +393,10 @@ describe("the audit", () => {
     )
   })
 })
+
+function fail(): never {
+  throw new Error("no disk")
+}
 
 describe("a change", () => {
   const operator = (() => "operator") as never

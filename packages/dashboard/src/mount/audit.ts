@@ -32,10 +32,11 @@ export function auditBy(
   logger: DashboardLogger | undefined,
   warner: Warner,
 ): (change: DashboardChange, request: unknown) => void {
-  return (change, request) => {
+  return async (change, request) => {
     try {
       if (audit === undefined) logChange(change, logger)
-      else audit(change, request as never)
+      // The function may be async. Its rejection would end the process.
+      else await audit(change, request as never)
     } catch (error) {
       const message =
         "The dashboard could not report a change of a client, because its option audit or logger failed."
