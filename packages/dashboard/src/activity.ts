@@ -34,7 +34,7 @@ export interface Activity {
   /** Also records another limiter. Returns a function that stops this, and deletes the limiter's records. */
   record(limiter: Limiter<never>): () => void
   /**
-   * Returns what all limiters have decided, or only those of a service, merged by service. Above 500 rules, the services that
+   * Returns what all limiters have decided, or only those of a service, merged by service. Above 250 rules, the services that
    * refuse least are left out, and `missing` says so.
    */
   overview(service?: string): ActivityOverview
