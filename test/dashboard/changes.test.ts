@@ -226,6 +226,14 @@ describe("a request of another origin", () => {
   })
 })
 
+describe("the option token", () => {
+  it.each([`${TOKEN}\n`, ` ${TOKEN}`, `${TOKEN}é`])("cannot be %j, which no browser can send", (token) => {
+    const limiter = createLimiter({ rules: [...RULES], service: "shop" })
+    closing.push(() => limiter.close())
+    expect(() => dashboard(limiter, { token })).toThrow("of ASCII, without white space at its ends")
+  })
+})
+
 describe("wrong tokens", () => {
   it("are refused after ten in a minute, with the right one, and are reported once", async () => {
     const lines: [unknown, string][] = []
@@ -424,6 +432,19 @@ describe("a change", () => {
     const { change } = await serve({ authorize: operator, rules })
     const response = await change(action, more)
     expect([response.status, response.body]).toEqual([status, expect.stringMatching(reason)])
+  })
+
+  it("cannot block a client that a rule with a function as its limit never refuses, and says so", async () => {
+    const rule: Rule = { name: "by-plan", field: "ip", limit: () => 5, window: "1 minute" }
+    const rules: readonly Rule[] = [
+      { ...rule, allow: ["192.0.2.50"] },
+      { ...rule, name: "planned", shadow: true },
+    ]
+    const { change } = await serve({ authorize: operator, rules })
+    const body = expect.stringMatching(/^The rule never refuses this client/)
+    expect(await change("blocked", { key: "192.0.2.50" })).toMatchObject({ status: 400, body })
+    expect(await change("blocked", { rule: "planned" })).toMatchObject({ status: 400, body })
+    expect(await change("blocked", { rule: "by-plan" })).toMatchObject({ status: 200 })
   })
 
   it("is refused with 400 or 413 if the body is malformed", async () => {

@@ -47,7 +47,7 @@ export interface DashboardOptions<Request = IncomingMessage> {
     | ((request: Request, isLocal: boolean) => boolean | "operator" | Promise<boolean | "operator">)
     | undefined
   /**
-   * The token with which a visitor of the page may reset, block and unblock clients, at least 16 characters. The page asks
+   * The token with which a visitor of the page may reset, block and unblock clients, at least 16 characters of ASCII. The page asks
    * for the token, remembers it until the page is closed, and sends it with each change. Or a function that decides whether a
    * token is valid for the clients of a service. A token does not open the page. After ten wrong tokens in a minute, this
    * process refuses all tokens. Default: only visitors for whom `authorize` returns "operator" change clients.
@@ -103,14 +103,20 @@ const isPath = (value: unknown): boolean => typeof value === "string" && /^\/[^?
 const isFunction = (value: unknown): boolean => typeof value === "function"
 /** Accepts a secret. The message does not contain the value, because somebody may read the log. */
 const secretOption =
-  (what: string, also = ""): OptionCheck =>
+  (what: string, also = "", pattern = /.{16}/s): OptionCheck =>
   (value) =>
-    (typeof value === "string" && value.length >= 16) || (also !== "" && isFunction(value))
+    (typeof value === "string" && pattern.test(value)) || (also !== "" && isFunction(value))
       ? undefined
       : { message: `is not a ${what}`, accepted: `a random string of at least 16 characters${also}` }
+/** What a browser sends in a header: ASCII without white space at the ends, such as the line break of a file. */
+const TOKEN = /^[!-~][ -~]{14,}[!-~]$/
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   authorize: mustBe("a function", '(request) => true, false or "operator"', isFunction),
-  token: secretOption("token", ", or a function (token, service) => boolean"),
+  token: secretOption(
+    "token",
+    " of ASCII, without white space at its ends, or a function (token, service) => boolean",
+    TOKEN,
+  ),
   audit: mustBe("a function", "(change, request) => void", isFunction),
   keys: mustBe("a way to show keys", '"hashed" or "shown"', (value) =>
     ["hashed", "shown"].includes(value as string),
