@@ -133,7 +133,7 @@ export class Clients {
         return { limiter, request, key: typeof key === "string" ? key : (counter?.partition ?? key[0]) }
       } catch (error) {
         // The limit may be a function of the request. The client can be changed nevertheless.
-        if (isLimitUnknown(error)) return { limiter, request, key: typeof key === "string" ? key : key[0] }
+        if (isAboutRequest(error)) return { limiter, request, key: typeof key === "string" ? key : key[0] }
         // The message contains the key, and the visitor may know only its hash.
         reason = isOfClient(error) ? new CallRefused(404, CHANGED) : error
       }
@@ -158,7 +158,7 @@ export async function stateOf({ limiter, request }: ClientHandle): Promise<Clien
 
 /** Returns what an error means to the visitor. */
 export function reasonOf(error: unknown): string {
-  if (isLimitUnknown(error)) return "Unknown, because the limit or window is a function of the request."
+  if (isAboutRequest(error)) return "Unknown, because the limit or window is a function of the request."
   return withoutCredentials(error instanceof Error ? error.message : textOf(error))
 }
 
@@ -172,6 +172,7 @@ function isOfClient(error: unknown): boolean {
   return error instanceof InvalidOptionError && error.problems[0]?.path === "client"
 }
 
-function isLimitUnknown(error: unknown): boolean {
+/** True for the error about a limit that is a function, and from `block` for a client that the rule never refuses. */
+export function isAboutRequest(error: unknown): boolean {
   return error instanceof InvalidOptionError && error.problems[0]?.path === "request"
 }
