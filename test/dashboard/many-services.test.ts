@@ -107,7 +107,7 @@ describe("the records of 5,000 attacked services", () => {
       activity.stop()
       reader.stop()
     })
-    for (const [i, limiter] of limiters.slice(0, 250).entries())
+    for (const [i, limiter] of limiters.slice(0, 500).entries())
       await attack(limiter, 2 + (i % 14 === 0 ? 10 : 0))
     await expect.poll(() => texts.length, { timeout: 20_000 }).toBeGreaterThan(0)
     expect(Buffer.byteLength(texts[0] ?? "")).toBeLessThanOrEqual(262_144)
