@@ -388,6 +388,23 @@ describe("the audit", () => {
     }
   })
 
+  it("has no line break or control character of a client's key in the line of the console", async () => {
+    const printed: unknown[] = []
+    const inConsole = vi.spyOn(console, "info").mockImplementation((...parts) => void printed.push(parts))
+    closing.push(() => inConsole.mockRestore())
+    const rules: readonly Rule[] = [
+      { name: "user", field: "header:x-user", limit: 9, window: "1 hour", onMissing: "shared" },
+    ]
+    const { change } = await serve({ token: TOKEN, rules, logger: { warn() {}, error() {} } })
+    const key = "eve\u2028\u0085\u009b2J\x7f"
+    expect((await change("blocked", { key })).status).toBe(200)
+    const { status, body } = await change("blocked", { key, for: "1\n2" })
+    expect([status, body]).toEqual([400, expect.stringMatching(/^"1\\n2" has no unit/)])
+    const [, fields] = printed[0] as [string, string]
+    expect(fields).toMatch(/^[ -~]+$/)
+    expect(JSON.parse(fields).client).toBe(key)
+  })
+
   it.each([
     ["throws", () => fail()],
     ["rejects", async () => fail()],

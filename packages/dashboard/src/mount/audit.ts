@@ -51,6 +51,11 @@ function logChange({ failure: err, ...fields }: DashboardChange, logger: Dashboa
     ? `A client was ${fields.action}.`
     : `The call failed, so the client may not have been ${fields.action}. See err, and repeat the call.`
   if (logger?.info !== undefined) logger.info(isDone ? fields : { ...fields, err }, line)
-  // One line, whatever characters the client's key contains.
-  else console.info(line, JSON.stringify(fields), ...(isDone ? [] : [err]))
+  else console.info(line, oneLine(fields), ...(isDone ? [] : [err]))
+}
+
+/** Returns JSON in one line, whatever characters the client's key contains. JSON itself does not escape all of them. */
+function oneLine(fields: object): string {
+  const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
+  return JSON.stringify(fields).replace(/[\x7f-\x9f\u2028\u2029]/g, escaped)
 }

@@ -70,7 +70,10 @@ const ACTIONS: ReadonlyMap<string, (client: ClientHandle, duration: string) => P
 async function block({ limiter, request }: ClientHandle, duration: string): Promise<void> {
   // The limiter would read a number as milliseconds, and an operator may mean seconds.
   if (!/[a-z]/i.test(duration))
-    throw new CallRefused(400, `"${duration}" has no unit. Give one, such as "1 hour" or "15m".`)
+    throw new CallRefused(
+      400,
+      `${JSON.stringify(duration)} has no unit. Give one, such as "1 hour" or "15m".`,
+    )
   const [explained] = await limiter.explain(request).catch(() => [])
   if (explained?.shadow === true)
     throw new CallRefused(400, "This is a shadow rule. It never refuses, so it cannot block a client.")
