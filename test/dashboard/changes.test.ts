@@ -458,10 +458,24 @@ describe("a change", () => {
       { ...rule, name: "planned", shadow: true },
     ]
     const { change } = await serve({ authorize: operator, rules })
-    const body = expect.stringMatching(/^The rule never refuses this client/)
-    expect(await change("blocked", { key: "192.0.2.50" })).toMatchObject({ status: 400, body })
-    expect(await change("blocked", { rule: "planned" })).toMatchObject({ status: 400, body })
+    const refused = (start: string) => ({ status: 400, body: expect.stringMatching(`^${start}`) })
+    expect(await change("blocked", { key: "192.0.2.50" })).toMatchObject(
+      refused("The rule does not count this client"),
+    )
+    expect(await change("blocked", { rule: "planned" })).toMatchObject(refused("This is a shadow rule"))
     expect(await change("blocked", { rule: "by-plan" })).toMatchObject({ status: 200 })
+  })
+
+  it("names the client as it is counted, also under a rule with a function as its limit", async () => {
+    const rule: Rule = { name: "by-plan", field: "ip", limit: () => 5, window: "1 minute" }
+    const told: unknown[] = []
+    const { change } = await serve({
+      authorize: operator,
+      rules: [rule],
+      audit: (made) => void told.push(made),
+    })
+    expect(await change("blocked", { rule: "by-plan", key: "2001:db8::7" })).toMatchObject({ status: 200 })
+    expect(told).toMatchObject([{ action: "blocked", client: "2001:db8::/64" }])
   })
 
   it("is refused with 400 or 413 if the body is malformed", async () => {

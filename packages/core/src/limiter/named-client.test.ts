@@ -210,10 +210,11 @@ describe("a named client", () => {
       expect(await limiter.peek(request)).toMatchObject({ allowed: true })
       await limiter.block(client, { for: "1 minute" })
       expect(await limiter.peek(request)).toMatchObject({ allowed: false, refusal: "blocked" })
-      for (const call of [() => limiter.peek(client), () => limiter.explain(client)])
-        await expect(call()).rejects.toThrow(
-          'request: is named by rule "r", whose limit or window is a function of the request; accepted: a request of the client',
-        )
+      const counter = { policy: { name: "r", limit: 0 }, partition: "ada" }
+      expect(await limiter.explain(client)).toMatchObject([{ applies: true, counter }])
+      await expect(limiter.peek(client)).rejects.toThrow(
+        'request: is named by rule "r", whose limit or window is a function of the request; accepted: a request of the client',
+      )
       expect(warned).toEqual([])
     }
   })

@@ -2,7 +2,7 @@ import { StoreUnavailableError } from "@sluice/core"
 import type { ChangeAction, ClientState } from "../page/found-counter.ts"
 import type { VisitorRole } from "./access.ts"
 import type { DashboardChange } from "./audit.ts"
-import { type ClientHandle, type Clients, isAboutRequest, reasonOf, stateOf } from "./clients.ts"
+import { type ClientHandle, type Clients, reasonOf, stateOf } from "./clients.ts"
 import type { Operators } from "./operators.ts"
 import { CallRefused, type Visit } from "./visit.ts"
 
@@ -58,9 +58,6 @@ export class Changes {
   }
 }
 
-const NOT_REFUSED =
-  "The rule never refuses this client, so it cannot block it: the rule is a shadow rule, or has the client on its allow list."
-
 const ACTIONS: ReadonlyMap<string, (client: ClientHandle, duration: string) => Promise<void>> = new Map([
   ["reset", ({ limiter, request }) => limiter.reset(request)],
   ["unblocked", ({ limiter, request }) => limiter.unblock(request)],
@@ -74,7 +71,7 @@ async function block({ limiter, request }: ClientHandle, duration: string): Prom
       400,
       `${JSON.stringify(duration)} has no unit. Give one, such as "1 hour" or "15m".`,
     )
-  const [explained] = await limiter.explain(request).catch(() => [])
+  const [explained] = await limiter.explain(request)
   if (explained?.shadow === true)
     throw new CallRefused(400, "This is a shadow rule. It never refuses, so it cannot block a client.")
   if (explained?.applies === false)
@@ -82,8 +79,5 @@ async function block({ limiter, request }: ClientHandle, duration: string): Prom
       400,
       "The rule does not count this client, so it cannot block it. Change its allow list.",
     )
-  await limiter.block(request, { for: duration }).catch((error) => {
-    // The rule could not be explained, because its limit is a function.
-    throw isAboutRequest(error) ? new CallRefused(400, NOT_REFUSED) : error
-  })
+  await limiter.block(request, { for: duration })
 }

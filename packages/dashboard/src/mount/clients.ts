@@ -132,8 +132,6 @@ export class Clients {
         const counter = explained?.counter ?? explained?.penalty
         return { limiter, request, key: typeof key === "string" ? key : (counter?.partition ?? key[0]) }
       } catch (error) {
-        // The limit may be a function of the request. The client can be changed nevertheless.
-        if (isAboutRequest(error)) return { limiter, request, key: typeof key === "string" ? key : key[0] }
         // The message contains the key, and the visitor may know only its hash.
         reason = isOfClient(error) ? new CallRefused(404, CHANGED) : error
       }
@@ -173,6 +171,6 @@ function isOfClient(error: unknown): boolean {
 }
 
 /** True for the error about a limit that is a function, and from `block` for a client that the rule never refuses. */
-export function isAboutRequest(error: unknown): boolean {
+function isAboutRequest(error: unknown): boolean {
   return error instanceof InvalidOptionError && error.problems[0]?.path === "request"
 }

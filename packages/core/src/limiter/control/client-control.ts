@@ -62,17 +62,17 @@ export class ClientControl<Request> {
   ): Promise<readonly RuleCheck[]> {
     if (!this.#options.enabled) return []
     const { rule, check } = await this.#ruleOf(client, rules)
-    if (typeof rule.limit === "function" || rule.windowOf !== undefined) throw limitUnknown(rule.name)
+    if (isByRequest(rule)) throw limitUnknown(rule.name)
     return check(amounts)
   }
 
   /** Explains the rule of a named client. */
   async explainNamed(client: NamedClient, options: ParsedPeekOptions): Promise<readonly RuleExplanation[]> {
-    const [check] = await this.checksOfNamed(client, options)
-    if (check !== undefined) return [explanationOf(check)]
     if (!this.#options.enabled) return []
-    const { rule, mismatches } = await this.#ruleOf(client, options.rules)
-    return [mismatchOf(rule, mismatches())]
+    const { rule, check, mismatches } = await this.#ruleOf(client, options.rules)
+    const [made] = check(options.amounts)
+    if (made === undefined) return [mismatchOf(rule, mismatches())]
+    return [explanationOf(isByRequest(rule) ? { ...made, policy: { ...made.policy, limit: 0 } } : made)]
   }
 
   /** Returns the rule of a named client. Rejects with InvalidOptionError if no rule has the name, or if the key does not fit. */
@@ -163,6 +163,11 @@ export class ClientControl<Request> {
       ...routes.flatMap(({ ruleSet, name }) => read(ruleSet, [name])),
     ])
   }
+}
+
+/** True if the limit or the window is computed from each request. */
+function isByRequest({ limit, windowOf }: ParsedRule): boolean {
+  return typeof limit === "function" || windowOf !== undefined
 }
 
 /** True if the counter stores blocks. */

@@ -336,7 +336,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * rule only.
    *
    * These calls reject with {@link InvalidOptionError} for a rule that does not exist, and for values that do not fit its
-   * fields. `peek` and `explain` also reject if the rule's limit or window is a function of the request. For a key that is
+   * fields. `peek` also rejects if the rule's limit or window is a function of the request, and `explain` then
+   * returns a counter with the limit 0. For a key that is
    * a hash, the lists of the rule do not apply, because they contain values.
    * @example
    * ```ts
