@@ -158,9 +158,10 @@ export const TAKING: Replacements = {
     ["elseif startMs then", "elseif false then"],
   ],
   activity: [
-    ["restMs <= 0 or ", "", "dashboard/board"],
-    ["restMs > LIFE_MS or ", "", "dashboard/board"],
-    ["length > MOST_BYTES or ", "", "dashboard/board"],
+    ["restMs > 0 and ", "", "dashboard/board"],
+    ["restMs <= LIFE_MS and ", "", "dashboard/board"],
+    [" and length <= MOST_BYTES", "", "dashboard/board"],
+    ['if isValid and owner == "" then isWatched = true end', "", "dashboard/board"],
     ['(owner == process and text ~= "")', "false", "dashboard/board"],
     ['(owner == "" and watches)', "false", "dashboard/board"],
     ["count >= MOST_TEXTS", "false", "dashboard/board"],
