@@ -98,6 +98,8 @@ export function asker(
   afterwards(() => limiter.close())
   const deadlineMs = options.storeTimeoutMs ?? DEADLINE_MS
 
+  /** Whether the store has responded. */
+  let hasCounted = false
   const self: Asker = {
     events,
     decisions,
@@ -107,11 +109,12 @@ export function asker(
       // The store sets the deadlines of all requests at the end of the current callback. Start the measurement after
       // that, so that a stall of this process delays both.
       queueMicrotask(async () => {
-        // The first reply to a store restarts the timeout of its first requests.
-        const mostMs = decisions.length === 0 ? 2 * deadlineMs : deadlineMs
+        // The first reply to a store restarts the timeout of its first requests, also if it comes late.
+        const mostMs = hasCounted ? deadlineMs : 2 * deadlineMs
         if (!(await endsWithin(mostMs, deciding))) self.late++
       })
       const decision = await deciding
+      hasCounted ||= !decision.degraded
       decisions.push(decision)
       return decision
     },
