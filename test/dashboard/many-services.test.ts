@@ -40,10 +40,10 @@ describe("the records of 5,000 attacked services", () => {
     for (const limiter of limiters) await attack(limiter, 60)
     const bytes = usedBytes() - before
     expect(bytes).toBeLessThan(MOST_BYTES + SERVICES * EMPTY_BYTES)
-    // Otherwise, the bound would lose much more than it has to.
-    expect(bytes).toBeGreaterThan(MOST_BYTES / 2)
     const { services } = await activity.sumsOfAll()
     const kept = services.filter(({ seconds }) => seconds.refused > 0)
+    // Otherwise, the bound would lose much more than it has to. The bytes do not show it, because the process may free
+    // what other tests have left.
     expect(kept.length).toBeGreaterThan(1_000)
     expect(new Set(kept.map(({ seconds }) => seconds.refused))).toEqual(new Set([60]))
     expect(kept.map(({ service }) => service)).toEqual(
