@@ -66,8 +66,8 @@ const checkLimiters = mustBe("a limiter or a list of limiters", LIMITERS, (value
 
 /**
  * Records what limiters decide from now on: for each rule the outcomes of the last five minutes and of the last day, the
- * clients that it refuses most, how many clients it refuses, and the last 200 refusals. A decision costs about 0.05 µs
- * more, and a refusal up to 0.6 µs. The records of all limiters of this process take at most 64 MB. Above that, the limiters
+ * clients that it refuses most, how many clients it refuses, and the last 200 refusals. A decision costs about 0.1 µs
+ * more, and a refusal up to 1 µs. The records of all limiters of this process take at most 64 MB. Above that, the limiters
  * that have decided nothing for the longest time lose theirs. The records contain addresses and names of clients, so show
  * them only to those who may see them.
  *
