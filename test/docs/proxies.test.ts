@@ -3,11 +3,12 @@ import { request as httpRequest } from "node:http"
 import { join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { createLimiter } from "@sluice/core"
-import { type RateLimitOptions, rateLimit } from "@sluice/express"
+import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 import type { Redis } from "ioredis"
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest"
 import { createApp } from "../../examples/src/recipes/login.ts"
+import type { Surroundings } from "../../examples/src/surroundings.ts"
 import { listening } from "../servers/listening.ts"
 import { startServer } from "../servers/web-server.ts"
 import { findWebServer } from "../servers/web-server-binary.ts"
@@ -209,7 +210,7 @@ it("the login recipe limits a client that forges its address, across two process
     const { surroundings, client } = await runTypeScript(shared, {})
     onTestFinished(() => (client as Redis).disconnect())
     // A busy machine must not make a decision degraded.
-    const patient = { ...(surroundings as RateLimitOptions), storeTimeoutMs: 20_000 }
+    const patient = { ...(surroundings as Surroundings), storeTimeoutMs: 20_000 }
     ports.push(
       await startProxy(
         "nginx",

@@ -20,6 +20,7 @@ const SLIDING: Policy = { ...MINUTELY, counter: "Zk3hX0pQ9vLm2TcY", limit: 5 }
 const IN_FLIGHT: Policy = { ...SLIDING, algorithm: "in-flight" }
 const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
+const CALENDAR: Policy = { ...FIXED, periods: [START_MS, START_MS + 7] }
 const BUCKETED: Policy = { ...SLIDING, buckets: 6 }
 const STRICT: Policy = { ...BUCKETED, algorithm: "sliding-window-strict" }
 const LOG: Policy = { ...SLIDING, algorithm: "sliding-log" }
@@ -70,15 +71,17 @@ function log(current: number, ...entries: readonly (readonly [agoMs: number, uni
 type Row = readonly [what: string, policy: Policy, value: string | Record<string, string>, cost?: number]
 
 const REFUSED: readonly Row[] = [
-  ...[SLIDING, IN_FLIGHT, FIRST_HIT, BUCKETED, STRICT, LOG, LEVEL, PERIODIC].flatMap((policy): Row[] => {
-    const { algorithm, align, buckets = "no", refill = "no" } = policy
-    const kind = `${algorithm} (${align}, ${buckets} sub-windows, ${refill} refill)`
-    return [
-      [`another program's string under ${kind}`, policy, "rubbish"],
-      [`another program's number under ${kind}`, policy, "-5"],
-      [`another program's hash under ${kind}`, policy, { owner: "somebody" }],
-    ]
-  }),
+  ...[SLIDING, IN_FLIGHT, FIRST_HIT, CALENDAR, BUCKETED, STRICT, LOG, LEVEL, PERIODIC].flatMap(
+    (policy): Row[] => {
+      const { algorithm, align, periods = "no", buckets = "no", refill = "no" } = policy
+      const kind = `${algorithm} (${align}, ${periods} periods, ${buckets} sub-windows, ${refill} refill)`
+      return [
+        [`another program's string under ${kind}`, policy, "rubbish"],
+        [`another program's number under ${kind}`, policy, "-5"],
+        [`another program's hash under ${kind}`, policy, { owner: "somebody" }],
+      ]
+    },
+  ),
   ["a strict window with another program's number", STRICT, { n: "5", owner: "somebody" }],
   ["a strict window without its parts", STRICT, { n: strict(-255, 7, 0, "1111").n }],
   ["a strict window of strings", STRICT, { n: "n", 1: "1" }],
@@ -95,6 +98,8 @@ const REFUSED: readonly Row[] = [
   ["a fixed window that starts at an unaligned time", FIXED, `w:${NOW_MS}:0:1`],
   ["a window from the first hit that is packed", FIRST_HIT, packed(0, 1)],
   ["a window from the first hit with a previous window", FIRST_HIT, `w:${NOW_MS}:1:1`],
+  ["a calendar period that is packed", CALENDAR, packed(0, 1)],
+  ["a calendar period with a previous window", CALENDAR, `w:${START_MS}:1:1`],
   ["sub-windows whose sum is too large, before they refuse", BUCKETED, `w:${SUB_MS}:5:1:1111`],
   ["sub-windows whose sum is too small, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:1:1:1111`],
   ["sub-windows whose sum is too large, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:4:0:1111`],

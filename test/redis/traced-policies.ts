@@ -5,6 +5,7 @@ import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/gr
 /** The largest count that Redis stores in packed form: 2^20 - 1. */
 export const MOST_PACKED: number = 2 ** 20 - 1
 const DAY_MS = 86_400_000
+const START_MS = Date.UTC(2024, 0, 1)
 const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS]
 const LIMITS = [1, 2, 5, 10, 100, MOST_PACKED, MOST_PACKED + 1]
 
@@ -44,7 +45,14 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
     })
     .map(({ amounts, kind, extra, change, countRejected }) => {
       if (isPenalties(kind)) return kind.penalties.map(penaltyOf)
-      const policy: Policy = { name: "trace", counter: "", align: "epoch", ...amounts, ...kind }
+      const policy: Policy = {
+        name: "trace",
+        counter: "",
+        align: "epoch",
+        ...amounts,
+        ...kind,
+        ...periodsOf(amounts, kind),
+      }
       const some = extra === null || isVast(policy) ? policy : { ...policy, extra }
       const exact = isVast(some) ? { ...some, ...largestOf(some) } : some
       const other = change === null || isEndless(exact) ? exact : changed(exact, change)
@@ -93,6 +101,13 @@ function penaltyOf(penalty: Penalty): Policy {
   }
 }
 
+/** Returns the boundaries of periods of different lengths, if the kind counts by periods. */
+function periodsOf({ windowMs }: Pick<Policy, "windowMs">, { periods }: Kind): Partial<Policy> {
+  const lengths = [0.5, 1, 0.3, 1, 0.9].map((share) => Math.ceil(share * windowMs))
+  const boundary = (at: number) => lengths.slice(0, at).reduce((sum, ms) => sum + ms, START_MS - 3)
+  return periods === undefined ? {} : { periods: [0, 1, 2, 3, 4, 5].map(boundary) }
+}
+
 type Kind = Pick<Policy, "algorithm"> & Partial<Policy>
 
 /** Generates the members that distinguish one way to count from another. */
@@ -112,6 +127,7 @@ function kinds(): fc.Arbitrary<Kind | Penalties> {
       algorithm: ofName("fixed-window"),
       align: fc.constantFrom("epoch" as const, "first-hit" as const),
     }),
+    fc.record({ algorithm: ofName("fixed-window"), periods: fc.constant([]) }),
     fc.record({ algorithm: ofName("sliding-window"), buckets }),
     fc.record({ algorithm: ofName("sliding-window-strict"), buckets }),
     fc.record({ algorithm: ofName("sliding-log") }),

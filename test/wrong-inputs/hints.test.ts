@@ -13,7 +13,7 @@ const OPTIONS: readonly (readonly [given: object, remedy: string])[] = [
   [{ window: "60" }, 'use "60 seconds", or "60 ms"'],
   [{ window: "per minute" }, 'use "1 minute"'],
   [{ window: "1 month" }, 'use "30 days"'],
-  [{ per: "minute" }, '"per" is not a member of the options; use "window" instead'],
+  [{ per: "minute" }, 'for other times, use "window", such as "1 minute"'],
   [{ interval: "minute" }, 'use "window" instead'],
   [{ requests: 5 }, 'use "limit" instead'],
   [{ ttl: 60 }, 'use "window" instead'],
@@ -130,7 +130,7 @@ describe("a problem in a rules file is reported with the remedy", () => {
     ["domain: d\ndescriptors: []\nrules: []\n", "domain"],
     [
       "rules:\n  - limit: 5\n    per: minute\n    window: 1m\n",
-      '3:5 rules[0].per "per" is not a member of a rule; use "window"',
+      '3:5 rules[0].per "minute" is not a calendar period; "day", "week", "month", "year"; for other times, use "window"',
     ],
     ["rules:\n  - rate: 5/minute\n", 'use "limit" 5 and "window" "1 minute"'],
     [

@@ -1,9 +1,10 @@
-import { type RateLimitOptions, rateLimit } from "@sluice/express"
+import { rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
+import type { Surroundings } from "../surroundings.ts"
 
 export function createApp(
   check: (email: string, password: string) => Promise<boolean>,
-  surroundings: Partial<RateLimitOptions> = {},
+  surroundings: Surroundings = {},
 ): Express {
   // Otherwise each spelling of an account allows more guesses.
   const accountOf = ({ body }: Request) => String(body?.email).trim().toLowerCase()

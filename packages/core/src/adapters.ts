@@ -45,5 +45,5 @@ export { FetchFacts, type FetchHeaders, type FetchRequest } from "./request/fetc
 export type { HeaderFields } from "./request/request.ts"
 export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
 export type { ParsedRejection, RejectionBody } from "./rules/rejection.ts"
-export type { InFlightRule, RateRule } from "./rules/rule.ts"
+export type { CalendarRule, InFlightRule, RateRule } from "./rules/rule.ts"
 export type { ThrottleQueue } from "./rules/throttle.ts"

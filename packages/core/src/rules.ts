@@ -39,6 +39,6 @@ export { type ParsedRules, parseRules, requireRules } from "./rules/parsing/pars
 export { ruleName } from "./rules/parsing/rule-name.ts"
 export { metadataProblems, plainMetadata } from "./rules/parsing/service-metadata-members.ts"
 export { requireService } from "./rules/required-service.ts"
-export type { ParsedRule, StorableRule } from "./rules/rule.ts"
+export type { Calendar, ParsedRule, StorableRule } from "./rules/rule.ts"
 export type { ServiceMetadata } from "./rules/service-metadata.ts"
 export { parseUntilLoaded, type UntilLoadedOptions } from "./rules/until-loaded.ts"

@@ -41,6 +41,14 @@ export const SLIDING: Policy = {
 }
 export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algorithm: "fixed-window" }
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
+const STARTS_MS = Date.UTC(2024, 0, 1)
+/** Calendar periods of a minute, so that the same numbers are right as for a fixed window. */
+const CALENDAR: Policy = {
+  ...FIXED,
+  name: "calendar",
+  counter: "ca-1m",
+  periods: [-1, 0, 1, 2].map((minutes) => STARTS_MS + minutes * MINUTE),
+}
 export const LOG: Policy = { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" }
 export const HOURLY: Policy = { ...SLIDING, name: "hourly", counter: "sl-1h", limit: 15, windowMs: HOUR }
 /** Ten permits, which end one to two minutes after they were taken or last renewed. */
@@ -57,6 +65,7 @@ export const RATES: readonly Policy[] = [
   LOG,
   FIXED,
   FIRST_HIT,
+  CALENDAR,
   { ...SLIDING, name: "token", counter: "tk-1m", algorithm: "token-bucket" },
   { ...SLIDING, name: "burst", counter: "tb-1m", algorithm: "token-bucket", limit: 20, burst: 10 },
   { ...SLIDING, name: "periodic", counter: "tp-1m", algorithm: "token-bucket", refill: "periodic" },

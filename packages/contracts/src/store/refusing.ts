@@ -26,6 +26,7 @@ const WAITS_MS: Readonly<Record<string, number>> = {
   log: 60_001,
   fixed: 45_000,
   "first-hit": 45_000,
+  calendar: 45_000,
   token: 6_000,
   burst: 3_000,
   periodic: 45_000,

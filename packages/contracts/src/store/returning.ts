@@ -31,6 +31,7 @@ const GIVEN_BACK: Readonly<Record<string, number>> = {
   extra: 7,
   fixed: 7,
   "first-hit": 7,
+  calendar: 7,
   "sub-windows": 4,
   strict: 4,
   log: 4,

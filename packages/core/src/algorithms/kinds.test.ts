@@ -1,6 +1,7 @@
 import { expect, it } from "vitest"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
+import { calendarWindow } from "./calendar-window.ts"
 import { fixedWindow } from "./fixed-window.ts"
 import { inFlight } from "./in-flight.ts"
 import { ALGORITHM_NAMES, algorithmOf, countsByPart, holdsAdmitted, readsMember, releases } from "./kinds.ts"
@@ -17,6 +18,8 @@ it.each([
   [{ algorithm: "sliding-window-strict", buckets: 6 }, strictWindow],
   [{ algorithm: "sliding-log" }, slidingLog],
   [{ algorithm: "fixed-window" }, fixedWindow],
+  [{ algorithm: "fixed-window", align: "first-hit" }, fixedWindow],
+  [{ algorithm: "fixed-window", periods: [0, 1_000] }, calendarWindow],
   [{ algorithm: "token-bucket" }, tokenBucket],
   [{ algorithm: "token-bucket", refill: "continuous" }, tokenBucket],
   [{ algorithm: "token-bucket", refill: "periodic" }, periodicRefill],

@@ -2,6 +2,7 @@ import type { Policy } from "../ground/policy.ts"
 import type { Algorithm } from "./algorithm.ts"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
+import { calendarWindow } from "./calendar-window.ts"
 import { fixedWindow } from "./fixed-window.ts"
 import { inFlight } from "./in-flight.ts"
 import { penalty } from "./penalty.ts"
@@ -47,7 +48,7 @@ interface Counting {
   readonly algorithm: Algorithm
   /** Other functions. These functions apply if the policy's member has this value or, without `value`, any value. */
   readonly other?: {
-    readonly member: AlgorithmMember
+    readonly member: AlgorithmMember | "periods"
     readonly value?: string
     readonly algorithm: Algorithm
   }
@@ -102,7 +103,7 @@ export const ALGORITHMS: Readonly<Record<RuleAlgorithm, AlgorithmRow>> = {
     summary: "starting again in each window",
     worstCase: "2 L",
     algorithm: fixedWindow,
-    other: { member: "align", value: "first-hit", algorithm: fixedWindow },
+    other: { member: "periods", algorithm: calendarWindow },
     countsByPart: true,
     members: ["align"],
   },

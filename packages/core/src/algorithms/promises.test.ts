@@ -72,7 +72,7 @@ function withRejected(
   const { ms } = subWindows(policy)
   const isPresent = (one: Admission) => Math.floor(one.atMs / ms) === Math.floor(atMs / ms)
   const present =
-    kind === "periodic" || kind === "first-hit"
+    kind === "periodic" || kind === "first-hit" || kind === "calendar"
       ? (usedBy(kind, policy, counted, atMs) as number)
       : sum(counted.filter(isPresent))
   return [...counted, { atMs, units: Math.max(0, Math.min(units, ceiling - present)) }]
@@ -114,6 +114,16 @@ function usedBy(kind: Kind, policy: Policy, log: readonly Admission[], nowMs: nu
       return sum((atMs) => indexOf(nowMs) - indexOf(atMs) <= count)
     case "fixed":
       return sum((atMs) => indexOf(nowMs) === indexOf(atMs))
+    case "calendar": {
+      const periodOf = (ms: number) => {
+        const { periods = [] } = policy
+        const [first = 0, last = 0] = [periods[0], periods.at(-1)]
+        if (ms < first) return Math.floor((ms - first) / windowMs)
+        if (ms >= last) return periods.length + Math.floor((ms - last) / windowMs)
+        return periods.filter((boundary) => boundary <= ms).length - 1
+      }
+      return sum((atMs) => periodOf(nowMs) === periodOf(atMs))
+    }
     case "first-hit": {
       let used = 0
       let endsAtMs = 0

@@ -1,4 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
+import { periodMsAt } from "../algorithms/calendar-window.ts"
 import { algorithmOf, type RuleAlgorithm, releases } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
@@ -37,7 +38,7 @@ export function explainCounted(
     unit: ruleCheck.unit,
     algorithm: policy.algorithm as RuleAlgorithm,
     limit: policy.limit,
-    windowMs: windowMsOf(policy),
+    windowMs: windowMsOf(policy, state),
     remaining,
     cost,
     allowed,
@@ -62,8 +63,12 @@ export function explainCounted(
   return check
 }
 
-/** Returns the length of the window or, for permits, how long one lasts at most unless it is renewed. */
-function windowMsOf(policy: Policy): number {
+/**
+ * Returns the length of the window or, for permits, how long one lasts at most unless it is renewed. `state` tells which
+ * calendar period it is.
+ */
+function windowMsOf(policy: Policy, state?: CounterState): number {
+  if (state !== undefined && policy.periods !== undefined) return periodMsAt(policy, state.startMs)
   return releases(policy) ? holdMsOf(policy) : policy.windowMs
 }
 

@@ -108,6 +108,11 @@ export interface Policy {
   readonly windowMs: number
   /** Where windows begin. Only for `fixed-window`. */
   readonly align: Alignment
+  /**
+   * Boundaries of the calendar periods around now, in ascending epoch milliseconds; at least two. Only for
+   * `fixed-window`, whose windows are these periods. `windowMs` is the length of the longest one.
+   */
+  readonly periods?: readonly number[]
   /** Units that soft or elastic throttling admits above the limit. Absent: none. */
   readonly extra?: number
   /**

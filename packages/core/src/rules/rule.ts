@@ -64,6 +64,16 @@ export interface RuleOverride {
   readonly burst?: number | undefined
 }
 
+/** The calendar periods by which a rule counts. */
+export interface Calendar {
+  /** The period. */
+  readonly per: CalendarRule["per"]
+  /** The IANA name of the time zone in which days begin. */
+  readonly timeZone: string
+  /** The number that `anchorOf` returns for a fixed anchor, or a function whose result must be checked for each request. */
+  readonly anchor: number | ((request: unknown) => unknown)
+}
+
 /** A rule that limits units per window. */
 export interface RateRule<Request = unknown> {
   /**
@@ -159,9 +169,54 @@ export interface RateRule<Request = unknown> {
   /** The decision while the shared store is unavailable. Default: the limiter's own option. */
   readonly onStoreFailure?: OnStoreFailure | undefined
   /** Absent. */
+  readonly per?: undefined
+  /** Absent. */
+  readonly timeZone?: undefined
+  /** Absent. */
+  readonly anchor?: undefined
+  /** Absent. */
   readonly concurrent?: undefined
   /** Absent. */
   readonly hold?: undefined
+}
+
+/**
+ * A rule that limits units per calendar period. It counts as "fixed-window" does, in windows that are days, weeks, months
+ * or years of a time zone.
+ */
+export interface CalendarRule<Request = unknown>
+  extends Omit<
+    RateRule<Request>,
+    "window" | "algorithm" | "align" | "buckets" | "burst" | "refill" | "per" | "timeZone" | "anchor"
+  > {
+  /** The period, instead of a window. Weeks have seven days. */
+  readonly per: "day" | "week" | "month" | "year"
+  /** The IANA name of the time zone in which days begin, such as "Europe/Berlin". Default: "UTC". */
+  readonly timeZone?: string | undefined
+  /**
+   * The day on which a period begins: 1 (Monday) to 7 of a week, 1 to 31 of a month, and for a year a date such as
+   * "04-01". A longer date such as "2026-01-31" or a `Date` in UTC counts with its day. In a month without this day, the
+   * period begins on the last day. In code, also a function that returns the day of each request's client. If it fails or
+   * returns undefined, the default applies. Default: 1, and "01-01" for a year. A day has no anchor.
+   */
+  readonly anchor?:
+    | number
+    | string
+    | Date
+    | ((request: Request) => Awaitable<number | string | Date | undefined>)
+    | undefined
+  /** Absent. */
+  readonly window?: undefined
+  /** The algorithm of all calendar periods. */
+  readonly algorithm?: "fixed-window" | undefined
+  /** Absent. */
+  readonly align?: undefined
+  /** Absent. */
+  readonly buckets?: undefined
+  /** Absent. */
+  readonly burst?: undefined
+  /** Absent. */
+  readonly refill?: undefined
 }
 
 /** A rule that limits the requests that are in progress at the same time. */
@@ -177,6 +232,9 @@ export interface InFlightRule<Request = unknown>
     | "burst"
     | "refill"
     | "countRejected"
+    | "per"
+    | "timeZone"
+    | "anchor"
     | "concurrent"
     | "hold"
   > {
@@ -209,11 +267,17 @@ export interface InFlightRule<Request = unknown>
   readonly refill?: undefined
   /** Absent. */
   readonly countRejected?: undefined
+  /** Absent. */
+  readonly per?: undefined
+  /** Absent. */
+  readonly timeZone?: undefined
+  /** Absent. */
+  readonly anchor?: undefined
 }
 
 /**
- * A rule in code, written by a service owner. A rule has either `limit` and `window`, or `concurrent`. `Request` is the
- * type of the requests that the limiter decides. docs/rules/rules.md explains each member with examples.
+ * A rule in code, written by a service owner. A rule has either `limit` with `window` or `per`, or `concurrent`. `Request`
+ * is the type of the requests that the limiter decides. docs/rules/rules.md explains each member with examples.
  * @example
  * ```ts
  * import { createLimiter, type Rule } from "@sluice/core"
@@ -221,16 +285,21 @@ export interface InFlightRule<Request = unknown>
  * const rules: Rule[] = [
  *   { name: "burst", field: "ip", limit: 10, window: "1 second" },
  *   { name: "daily", field: "ip", limit: 10_000, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
+ *   { name: "monthly", field: "ip", limit: 100_000, per: "month", timeZone: "Europe/Berlin" },
  *   { name: "login", field: ["ip", "body:email"], limit: 5, window: "1 minute", match: { path: "/login" } },
  *   { name: "exports", field: "ip", concurrent: 2, match: { path: "/export" } },
  * ]
  * const limiter = createLimiter({ rules })
  * ```
  */
-export type Rule<Request = unknown> = RateRule<Request> | InFlightRule<Request>
+export type Rule<Request = unknown> = RateRule<Request> | CalendarRule<Request> | InFlightRule<Request>
 
 /** A rule that can be stored or registered. Without a `field`, the rule counts the whole service. */
-export type StorableRule = (Omit<RateRule, "field"> | Omit<InFlightRule, "field">) &
+export type StorableRule = (
+  | Omit<RateRule, "field">
+  | Omit<CalendarRule, "field">
+  | Omit<InFlightRule, "field">
+) &
   Partial<Pick<RateRule, "field">>
 
 /** A rule that was checked, with every default filled in. The rest of the code relies on this check. */
@@ -247,6 +316,8 @@ export interface ParsedRule {
    * `windowOf`, the longest window that the function may return.
    */
   readonly windowMs: number
+  /** The calendar periods that are the windows. `windowMs` is then their greatest length. Absent for other windows. */
+  readonly calendar?: Calendar
   /** Returns the window of each request, which must be checked. Absent if the rule has one window. */
   readonly windowOf?: (request: unknown) => unknown
   /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */

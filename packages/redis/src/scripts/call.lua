@@ -9,10 +9,23 @@ end
 
 local isWide = nextNumber() == 1
 
+-- Returns the start and the end of the calendar period that contains a time. Outside of the boundaries, each period is
+-- as long as the window.
+local function periodAt(boundaries, windowMs, ms)
+  local next = 1
+  while boundaries[next] and boundaries[next] <= ms do next = next + 1 end
+  if next > 1 and boundaries[next] then return boundaries[next - 1], boundaries[next] end
+  local fromMs = boundaries[max(1, next - 1)]
+  local startMs = fromMs + floor((ms - fromMs) / windowMs) * windowMs
+  return startMs, startMs + windowMs
+end
+
 -- The fields of a policy:
 --   `limit` is the ceiling.
---   `detail` is the units that come back in a window, the block durations of a penalty, or the number of sub-windows.
+--   `detail` is the units that come back in a window, the block durations of a penalty, the number of sub-windows, or the
+--   boundaries of calendar periods.
 --   `stepMs` is the length of a sub-window.
+--   `endsMs` is the end of the current calendar period.
 --   `leftMs` is set only if its product with a packed count is exact, for windows of up to 49 days.
 --   `packs` is true if INCRBY alone can count.
 --   `isHash` is true for a strict window whose limit fits in the number of the hash.
@@ -24,12 +37,13 @@ for i = 1, nextNumber() do
   if tellsParts then kind = kind - TELLS_PARTS end
   local stepMs, countsRejected = windowMs, kind >= COUNTS_REJECTED
   if countsRejected then kind = kind - COUNTS_REJECTED end
-  if kind == FIRST_HIT or kind == LEVEL or kind == LOG or kind == PENALTY then
+  if kind == FIRST_HIT or kind == CALENDAR or kind == LEVEL or kind == LOG or kind == PENALTY then
     stepMs = 1
   elseif kind >= BUCKETED then
     stepMs = math.ceil(windowMs / detail)
   end
-  local alignedMs = nowMs - fmod(nowMs, stepMs)
+  local alignedMs, endsMs = nowMs - fmod(nowMs, stepMs), nil
+  if kind == CALENDAR then alignedMs, endsMs = periodAt(detail, windowMs, nowMs) end
   -- USE window-base
   -- USE strict-base
   local isHash = not isWide and kind == STRICT and limit <= MOST_STRICT
@@ -40,6 +54,7 @@ for i = 1, nextNumber() do
     detail = detail,
     stepMs = stepMs,
     alignedMs = alignedMs,
+    endsMs = endsMs,
     base = base,
     leftMs = windowMs <= WIDEST_IN_PLACE and leftMs,
     countsRejected = countsRejected,

@@ -110,6 +110,12 @@ local function stateNow(policy, startMs, previous, current, parts)
   if kind == LOG then return logNow(policy, startMs, current, parts) end
   if kind == PENALTY then return penaltyNow(policy, startMs, previous, current) end
   if kind >= BUCKETED then return subWindowsNow(policy, startMs, previous, current, parts) end
+  if kind == CALENDAR then
+    if current == 0 or startMs < alignedMs then return alignedMs, 0, 0, false end
+    if startMs <= nowMs then return alignedMs, previous, current, false end
+    local nearestMs = min(startMs, policy.endsMs)
+    return nearestMs, previous, current, nearestMs < startMs
+  end
   if current == 0 or nowMs - startMs >= windowMs then return alignedMs, 0, 0, false end
   if startMs > nowMs then
     local nearestMs = min(startMs, alignedMs + windowMs)
@@ -127,6 +133,10 @@ local function endMs(policy, startMs, previous, current, parts)
   if kind == LOG then return logEndMs(policy, startMs, parts or "") end
   if kind == PENALTY then return penaltyEndMs(policy, startMs, previous, current) end
   if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
+  if kind == CALENDAR and current > 0 then
+    local _, endsMs = periodAt(policy.detail, policy.windowMs, startMs)
+    return endsMs
+  end
   if current > 0 or kind == IN_FLIGHT then return startMs + (kind <= SLIDING and 2 or 1) * policy.windowMs end
   return startMs + (previous > 0 and policy.windowMs or 0)
 end
@@ -200,7 +210,7 @@ local function readState(key, policy, got, added)
   if not startMs then startMs, previous, current, parts = unpackValue(key, policy, value) end
   if not startMs then return end
   local kind = policy.kind
-  local isWindow = kind <= FIRST_HIT or kind == BUCKETED or kind == STRICT
+  local isWindow = kind <= CALENDAR or kind == BUCKETED or kind == STRICT
   local start, before, now, isBack, text = stateNow(policy, startMs, previous, current, parts or "")
   if now < 0 then return end
   return start, before, now, isBack, text, isWindow and start == startMs and current > 0 and now > 0

@@ -36,7 +36,8 @@ local WIDEST_WINDOW = 94000000
 local LONGEST_BLOCK = 31622400000
 
 -- The kinds of counter, with the same numbers as in script-input.ts.
-local IN_FLIGHT, SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+local IN_FLIGHT, SLIDING, FIXED, FIRST_HIT, CALENDAR, LEVEL = 0, 1, 2, 3, 4, 5
+local PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 6, 7, 8, 9, 10
 -- Flags that are added to a policy's kind. The first flag means that refused requests count. The second flag means
 -- that replies to grants of a strict policy also contain every part.
 local COUNTS_REJECTED, TELLS_PARTS = 16, 32

@@ -20,15 +20,16 @@ const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number
   { policy: { ...POLICY, extra: 3 }, told: [1, 13, 60_000, 0] },
   { policy: FIXED, told: [2, 10, 60_000, 0] },
   { policy: FIRST_HIT, told: [3, 10, 60_000, 0] },
-  { policy: { ...POLICY, algorithm: "token-bucket" }, told: [4, 10, 60_000, 10] },
-  { policy: { ...POLICY, algorithm: "token-bucket", burst: 25, extra: 2 }, told: [4, 27, 60_000, 10] },
-  { policy: { ...POLICY, algorithm: "token-bucket", limit: 0, burst: 25 }, told: [4, 0, 60_000, 0] },
-  { policy: { ...POLICY, algorithm: "leaky-bucket", burst: 4 }, told: [4, 4, 60_000, 10] },
-  { policy: { ...POLICY, algorithm: "token-bucket", refill: "continuous" }, told: [4, 10, 60_000, 10] },
-  { policy: { ...POLICY, algorithm: "token-bucket", refill: "periodic" }, told: [5, 10, 60_000, 10] },
-  { policy: { ...POLICY, buckets: 12 }, told: [6, 10, 60_000, 12] },
-  { policy: { ...POLICY, algorithm: "sliding-window-strict", buckets: 60 }, told: [7, 10, 60_000, 60] },
-  { policy: { ...POLICY, algorithm: "sliding-log" }, told: [8, 10, 60_000, 0] },
+  { policy: { ...FIXED, periods: [7, 50_000, 60_007] }, told: [4, 10, 60_000, [7, 50_000, 60_007]] },
+  { policy: { ...POLICY, algorithm: "token-bucket" }, told: [5, 10, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", burst: 25, extra: 2 }, told: [5, 27, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", limit: 0, burst: 25 }, told: [5, 0, 60_000, 0] },
+  { policy: { ...POLICY, algorithm: "leaky-bucket", burst: 4 }, told: [5, 4, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", refill: "continuous" }, told: [5, 10, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", refill: "periodic" }, told: [6, 10, 60_000, 10] },
+  { policy: { ...POLICY, buckets: 12 }, told: [7, 10, 60_000, 12] },
+  { policy: { ...POLICY, algorithm: "sliding-window-strict", buckets: 60 }, told: [8, 10, 60_000, 60] },
+  { policy: { ...POLICY, algorithm: "sliding-log" }, told: [9, 10, 60_000, 0] },
   {
     policy: {
       ...POLICY,
@@ -36,7 +37,7 @@ const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number
       limit: 3,
       penalty: { refusals: 3, withinMs: 9_000, forMs: [60_000] },
     },
-    told: [9, 3, 9_000, [60_000]],
+    told: [10, 3, 9_000, [60_000]],
   },
   {
     policy: {
@@ -45,10 +46,10 @@ const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number
       limit: 3,
       penalty: { refusals: 3, withinMs: 9_000, forMs: [60_000, 90_000] },
     },
-    told: [9, 3, 9_000, [60_000, 90_000]],
+    told: [10, 3, 9_000, [60_000, 90_000]],
   },
   { policy: { ...POLICY, countRejected: true }, told: [17, 10, 60_000, 0] },
-  { policy: { ...POLICY, algorithm: "sliding-log", countRejected: true }, told: [24, 10, 60_000, 0] },
+  { policy: { ...POLICY, algorithm: "sliding-log", countRejected: true }, told: [25, 10, 60_000, 0] },
 ]
 const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
 

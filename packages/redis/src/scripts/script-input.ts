@@ -7,12 +7,13 @@ const IN_FLIGHT = 0
 const SLIDING = 1
 const FIXED = 2
 const FIRST_HIT = 3
-const LEVEL = 4
-const PERIODIC = 5
-const SUB_WINDOWS = 6
-const STRICT = 7
-const LOG = 8
-const PENALTY = 9
+const CALENDAR = 4
+const LEVEL = 5
+const PERIODIC = 6
+const SUB_WINDOWS = 7
+const STRICT = 8
+const LOG = 9
+const PENALTY = 10
 /** A flag that is added to the kind of a policy if refused requests count. */
 const COUNTS_REJECTED = 16
 /** A flag that is added to the kind of a strict policy if replies to grants must also contain every part. */
@@ -89,7 +90,8 @@ export class PolicyTable {
   input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
     let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
     this.#policies.forEach((policy, i) => {
-      const detail = policy.penalty === undefined ? detailOf(policy) : `[${policy.penalty.forMs}]`
+      const list = policy.penalty?.forMs ?? policy.periods
+      const detail = list === undefined ? detailOf(policy) : `[${list}]`
       text += `,${this.#kinds[i]},${ceilingOf(policy)},${windowMsOf(policy)},${detail}`
     })
     return rest.length === 0 ? `${text}]` : `${text},${rest.join(",")}]`
@@ -111,6 +113,7 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
       one.algorithm === other.algorithm &&
       one.countRejected === other.countRejected &&
       one.penalty === other.penalty &&
+      one.periods === other.periods &&
       one.align === other.align)
   )
 }
@@ -136,7 +139,7 @@ export function checkCountable({ policy, partition }: CounterKey): void {
 }
 
 /** Returns the scripts' number for the policy's kind of counter; undefined if they do not support its algorithm. */
-function numberOf({ algorithm, align, buckets, refill }: Policy): number | undefined {
+function numberOf({ algorithm, align, periods, buckets, refill }: Policy): number | undefined {
   switch (algorithm) {
     case "in-flight":
       return IN_FLIGHT
@@ -147,7 +150,7 @@ function numberOf({ algorithm, align, buckets, refill }: Policy): number | undef
     case "sliding-log":
       return LOG
     case "fixed-window":
-      return align === "first-hit" ? FIRST_HIT : FIXED
+      return periods !== undefined ? CALENDAR : align === "first-hit" ? FIRST_HIT : FIXED
     case "token-bucket":
       return refill === "periodic" ? PERIODIC : LEVEL
     case "leaky-bucket":
@@ -186,7 +189,8 @@ function windowMsOf({ windowMs, penalty }: Policy): number {
 
 /**
  * Returns the policy's detail for the script. The detail is the number of units that come back in a window, or the
- * number of sub-windows. For a penalty, the detail is not a number, but the list of block durations.
+ * number of sub-windows. For a penalty and for calendar periods, the detail is not a number, but the list of block
+ * durations or of boundaries.
  */
 export function detailOf(policy: Policy): number {
   const kind = kindOf(policy)

@@ -331,7 +331,7 @@ describe("the fast path", () => {
     const sliding: Partial<Check> = { policy: { ...POLICY, algorithm: "sliding-window" } }
     expect(callOf([asked(check("a", 1, sliding))]).args(SERVER)).toEqual(["1000>YP000:0000000007000101"])
     const ofStrict = callOf([asked(check("a", 3, strict()))]).args(SERVER)
-    expect(ofStrict).toEqual(["7000>YP0Ooo0l00000007000301"])
+    expect(ofStrict).toEqual(["8000>YP0Ooo0l00000007000301"])
   })
 
   it.each([
@@ -388,8 +388,8 @@ describe("the fast path", () => {
     const one = asked(check("a", 1, strict({ limit: 9 })))
     const part: typeof one = { ...one, isPart: true }
     const argsOf = (...requests: readonly (typeof part)[]) => callOf(requests).args(SERVER)
-    expect(argsOf(part)).toEqual(["[-1,7,0,1,39,9,60000,60,1,1,1,1,1]"])
-    expect(argsOf(one, part)).toEqual(["[-1,7,0,2,7,9,60000,60,39,9,60000,60,2,1,1,1,1,1,1,2,1]"])
+    expect(argsOf(part)).toEqual(["[-1,7,0,1,40,9,60000,60,1,1,1,1,1]"])
+    expect(argsOf(one, part)).toEqual(["[-1,7,0,2,8,9,60000,60,40,9,60000,60,2,1,1,1,1,1,1,2,1]"])
   })
 
   it.each([

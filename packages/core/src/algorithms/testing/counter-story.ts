@@ -103,6 +103,7 @@ export const KINDS = [
   "sliding",
   "fixed",
   "first-hit",
+  "calendar",
   "bucketed",
   "strict",
   "log",
@@ -150,16 +151,17 @@ function policies(kind: Kind, countsRejected: boolean): fc.Arbitrary<Policy> {
     )
     .map(([{ limit, windowMs }, buckets, part, countRejected]) => {
       const burst = Math.max(1, Math.floor(limit * part))
-      const policy = policyOf({ limit, windowMs, ...membersOf(kind, buckets, burst) })
+      const policy = policyOf({ limit, windowMs, ...membersOf(kind, windowMs, buckets, burst) })
       return countRejected ? { ...policy, countRejected } : policy
     })
 }
 
 function membersOf(
   kind: Kind,
+  windowMs: number,
   buckets: number,
   burst: number,
-): Pick<Policy, "algorithm"> & Partial<Pick<Policy, "align" | "buckets" | "burst" | "refill">> {
+): Pick<Policy, "algorithm"> & Partial<Pick<Policy, "align" | "periods" | "buckets" | "burst" | "refill">> {
   switch (kind) {
     case "sliding":
       return { algorithm: "sliding-window" }
@@ -167,6 +169,8 @@ function membersOf(
       return { algorithm: "fixed-window" }
     case "first-hit":
       return { algorithm: "fixed-window", align: "first-hit" }
+    case "calendar":
+      return { algorithm: "fixed-window", periods: periodsOf(windowMs, buckets) }
     case "bucketed":
       return { algorithm: "sliding-window", buckets }
     case "strict":
@@ -180,6 +184,14 @@ function membersOf(
     case "periodic":
       return { algorithm: "token-bucket", burst, refill: "periodic" }
   }
+}
+
+/** Returns the boundaries of periods of different lengths, at most `windowMs`. */
+function periodsOf(windowMs: number, divisor: number): readonly number[] {
+  const shorterMs = Math.ceil(windowMs / divisor)
+  const lengths = [windowMs, shorterMs, windowMs, Math.ceil((windowMs + shorterMs) / 2), shorterMs]
+  const ends = lengths.map((_, at) => lengths.slice(0, at + 1).reduce((sum, ms) => sum + ms, 0))
+  return [0, ...ends].map((ms) => EPOCH_MS - 7 + ms)
 }
 
 function steps({ limit, windowMs, buckets = 4, burst = limit }: Policy, stepsBack: boolean) {

@@ -118,7 +118,7 @@ describe("the guards of routes", () => {
     expect(hok).toMatch(/^route GET \/a\.hok: "hok" is not a member of a rule; did you mean "hook"\?;/)
     expect(onReject).toMatch(/"onReject" is not a member of a rule; did you mean "onRejected"\?;/)
     expect(limit).toMatch(/^route GET \/a\.limit: /)
-    expect(xyz).toMatch(/^route GET \/a\.xyz: "xyz" is not a member of a rule; the nearest is "name"/)
+    expect(xyz).toMatch(/^route GET \/a\.xyz: "xyz" is not a member of a rule; the nearest is "per"/)
     expect(others).toEqual([])
     const other = new Error("no room")
     const fail = (): never => {

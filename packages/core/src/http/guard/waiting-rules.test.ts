@@ -6,7 +6,7 @@ import { manualClock } from "../../ground/manual-clock.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { AcquireOptions, Limiter } from "../../limiter/interface/limiter.ts"
-import type { LimiterOptions } from "../../limiter/options/options.ts"
+import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
@@ -70,7 +70,10 @@ function setting(first: readonly Rule[]) {
 }
 
 /** Logs when each waiter is admitted, in seconds from the start, or which rule refuses it. */
-async function acquiring(first: readonly Rule[], more: Partial<LimiterOptions<RequestFacts>> = {}) {
+async function acquiring(
+  first: readonly Rule[],
+  more: Omit<LimiterSettings<RequestFacts>, "limit" | "window" | "per"> = {},
+) {
   const { options, ...rest } = setting(first)
   const limiter = createLimiter<RequestFacts>({ ...options, ...more })
   onTestFinished(() => limiter.close())

@@ -41,6 +41,7 @@ export function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLim
 function fixedWindowMs({
   windowMs,
   windowOf,
-}: Pick<RuleSet["rules"][number], "windowMs" | "windowOf">): number | undefined {
-  return windowOf === undefined ? windowMs : undefined
+  calendar,
+}: Pick<RuleSet["rules"][number], "windowMs" | "windowOf" | "calendar">): number | undefined {
+  return windowOf === undefined && calendar === undefined ? windowMs : undefined
 }

@@ -165,9 +165,9 @@ export class ClientControl<Request> {
   }
 }
 
-/** True if the limit or the window is computed from each request. */
-function isByRequest({ limit, windowOf }: ParsedRule): boolean {
-  return typeof limit === "function" || windowOf !== undefined
+/** True if the limit, the window or its first day is computed from each request. */
+function isByRequest({ limit, windowOf, calendar }: ParsedRule): boolean {
+  return windowOf !== undefined || [limit, calendar?.anchor].some((member) => typeof member === "function")
 }
 
 /** True if the counter stores blocks. */

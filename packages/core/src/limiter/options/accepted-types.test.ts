@@ -21,6 +21,9 @@ const NO_MATCH: Undefined<RuleMatch> = {
 }
 const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   name: undefined,
+  per: undefined,
+  timeZone: undefined,
+  anchor: undefined,
   concurrent: undefined,
   hold: undefined,
   onMissing: undefined,

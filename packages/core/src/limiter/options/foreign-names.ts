@@ -11,7 +11,6 @@ const MEMBER_NAMES: Names = {
   ),
   // Some limiters use seconds and others milliseconds, so a copied number could make a limit a thousand times too
   // lax.
-  per: 'use "window" instead, such as "1 minute"',
   interval: 'use "window" instead, such as "1 minute"',
   period: 'use "window" instead, such as "1 minute"',
   tokensPerInterval: 'use "limit" instead',

@@ -5,7 +5,7 @@ import type { Logger } from "../../ground/warnings.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import type { LiveRules, OnRulesMissing } from "../../rules/live-rules.ts"
 import type { RuleRejection } from "../../rules/rejection.ts"
-import type { InFlightRule, RateRule, Rule } from "../../rules/rule.ts"
+import type { CalendarRule, InFlightRule, RateRule, Rule } from "../../rules/rule.ts"
 import type { Store } from "../../stores/store.ts"
 import type { OnRejected } from "./answer-options.ts"
 import type { HeadersOption } from "./header-formats.ts"
@@ -19,8 +19,13 @@ export type Extractor<Request> = (request: Request) => Awaitable<string | number
 /** Every member of a rule except `cost`, which has another type in a limiter's options. All members are optional here. */
 export type InlineRule<Request> = {
   // Mapped from an object type, so that each member keeps its docstring from Rule.
-  readonly [Name in keyof Omit<RateRule<Request>, "cost" | "concurrent" | "hold">]?:
-    | RateRule<Request>[Name]
+  readonly [Name in keyof Omit<
+    RateRule<Request>,
+    "cost" | "per" | "timeZone" | "anchor" | "concurrent" | "hold"
+  >]?: RateRule<Request>[Name] | undefined
+} & {
+  readonly [Name in keyof Pick<CalendarRule<Request>, "per" | "timeZone" | "anchor">]?:
+    | CalendarRule<Request>[Name]
     | undefined
 } & {
   readonly [Name in keyof Pick<InFlightRule<Request>, "concurrent" | "hold">]?:
@@ -29,14 +34,14 @@ export type InlineRule<Request> = {
 }
 
 /**
- * The options of a limiter: either one inline rule (`limit` and `window`, or `concurrent`, and any other member of
+ * The options of a limiter: either one inline rule (`limit` with `window` or `per`, or `concurrent`, and any other member of
  * {@link Rule}), or `rules`.
  */
 export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> & LimitWithWindow
 
 /**
- * A type that requires `limit` and `window` together. Neither may be undefined, for example because of a missing
- * environment variable.
+ * A type that requires `limit` with either `window` or `per`. None of them may be undefined, for example because of a
+ * missing environment variable.
  */
 export type LimitWithWindow =
   | {
@@ -46,10 +51,18 @@ export type LimitWithWindow =
       readonly window: NonNullable<unknown>
     }
   | {
+      /** Not undefined. */
+      readonly limit: NonNullable<unknown>
+      /** Not undefined. */
+      readonly per: NonNullable<unknown>
+    }
+  | {
       /** Absent. */
       readonly limit?: undefined
       /** Absent, too. */
       readonly window?: undefined
+      /** Absent, too. */
+      readonly per?: undefined
     }
 
 /** Every option of a limiter. {@link LimiterOptions} also requires `limit` and `window` together. */

@@ -42,7 +42,7 @@ const INSTANCES = "a positive whole number"
 const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
-  "name, field, limit, window, concurrent, hold, match, allow, deny, overrides, onMissing, counts, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, shadow, rejectionMessage, " +
+  "name, field, limit, window, per, timeZone, anchor, concurrent, hold, match, allow, deny, overrides, onMissing, counts, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, shadow, rejectionMessage, " +
   "rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, units, priority, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
@@ -509,7 +509,7 @@ describe("an invalid option", () => {
     [() => 1, "a function is not the options"],
   ])("is reported for %s as the options, once", (options, message) => {
     expect(problemsOf(options)).toEqual([
-      { path: "", message, accepted: "an object with name, field, limit, window, concurrent, …" },
+      { path: "", message, accepted: "an object with name, field, limit, window, per, …" },
     ])
   })
 
@@ -582,7 +582,7 @@ describe("an invalid option", () => {
   it("is reported for a key that would change a prototype", () => {
     const options: unknown = JSON.parse('{ "limit": 5, "window": "1m", "__proto__": { "skip": 1 } }')
     expect(problemsOf(options)).toEqual([
-      { path: "__proto__", message: '"__proto__" is not a member of the options; the nearest is "hold"' },
+      { path: "__proto__", message: '"__proto__" is not a member of the options; the nearest is "per"' },
     ])
   })
 })

@@ -306,7 +306,7 @@ function isForeign(value: unknown): boolean {
   // An app may pass an instance of a class as its options.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
   const isLimiter = hasMethods(value, "decide", "peek")
-  return isLimiter || (!isPlain && !["limit", "window", "rules"].some((name) => name in value))
+  return isLimiter || (!isPlain && !["limit", "window", "per", "rules"].some((name) => name in value))
 }
 
 /** Returns the problem for a value that is not options, without showing the value's content. */

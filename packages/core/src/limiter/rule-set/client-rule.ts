@@ -1,5 +1,6 @@
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import { canonicalAddress } from "../../ground/address.ts"
+import { DEFAULT_ANCHOR } from "../../ground/calendar.ts"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { REQUESTS } from "../../ground/policy.ts"
 import { show } from "../../ground/show.ts"
@@ -7,7 +8,7 @@ import type { NamedClient } from "../../request/named-client.ts"
 import { isStandIn, partitionValues } from "../../request/partition.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { canonicalValue } from "../../rules/matching/value-list.ts"
-import type { ParsedRule } from "../../rules/rule.ts"
+import type { Calendar, ParsedRule } from "../../rules/rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import { type Amounts, CallbackResults } from "../callbacks/callback-results.ts"
 import type { Mismatch } from "../interface/rule-explanation.ts"
@@ -69,8 +70,12 @@ export function clientRule(
  * constants, and a request takes 1 of each unit.
  */
 function compileFor(rule: ParsedRule, context: RuleContext, { key }: NamedClient): CompiledRule {
-  const { windowOf: _, ...others } = rule
-  const known = { ...others, limit: typeof rule.limit === "function" ? 1 : rule.limit }
+  const { windowOf: _, calendar, ...others } = rule
+  const known = {
+    ...others,
+    limit: typeof rule.limit === "function" ? 1 : rule.limit,
+    ...(calendar !== undefined && { calendar: { ...calendar, anchor: fixedAnchorOf(calendar) } }),
+  }
   // Lists of clients show a hash instead of the values. No client's own value is likely to look like one.
   const text = typeof key !== "string" && key.length === 1 && HASH.test(key[0] as string) ? key[0] : key
   const values = typeof text === "string" ? partitionValues(text) : text
@@ -88,6 +93,10 @@ function compileFor(rule: ParsedRule, context: RuleContext, { key }: NamedClient
     clientAddress: () => address,
     clientGroup: () => address && context.groupOf(address),
   })
+}
+
+function fixedAnchorOf({ per, anchor }: Calendar): number {
+  return typeof anchor === "function" ? DEFAULT_ANCHOR[per] : anchor
 }
 
 /** Returns the values by field, in their canonical spelling. */

@@ -15,6 +15,7 @@ import { testCallback } from "../callbacks/callback.ts"
 import type { CallbackResults } from "../callbacks/callback-results.ts"
 import type { Mismatch } from "../interface/rule-explanation.ts"
 import { compileAmount } from "./amount.ts"
+import { compileCalendar } from "./calendar.ts"
 import { compileElastic } from "./elastic.ts"
 import { rememberedReaders } from "./field-readers.ts"
 import { FieldWatch, warnOfMissingField } from "./field-watch.ts"
@@ -80,12 +81,15 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const hasPenalty = rule.penalty !== undefined
   const unknownLimit = policyWith(rule, counter, 0)
   const limited = compileLimit(rule, counter, unknownLimit, context)
-  const windows = compileWindow(
-    rule,
-    (windowMs) => counterOf(context.service, { ...rule, windowMs }),
-    unknownLimit,
-    context,
-  )
+  const windows =
+    rule.calendar === undefined
+      ? compileWindow(
+          rule,
+          (windowMs) => counterOf(context.service, { ...rule, windowMs }),
+          unknownLimit,
+          context,
+        )
+      : compileCalendar(rule.name, rule.calendar, unknownLimit, context)
   const asksForLimit = typeof rule.limit === "function" || windows !== undefined
   const overridden = compileOverrides(rule, counter, context.clientAddress, hide)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)

@@ -3,16 +3,17 @@ import { type Penalty, type Policy, REQUESTS } from "../../ground/policy.ts"
 import type { ParsedRule } from "../../rules/rule.ts"
 
 /**
- * Returns the short name of a rule's counters. A change of the window, algorithm, buckets, refill or unit starts new
- * counters. A change of the limit, burst, throttle, cost or message does not.
+ * Returns the short name of a rule's counters. A change of the window, period, time zone, algorithm, buckets, refill or
+ * unit starts new counters. A change of the anchor, limit, burst, throttle, cost or message does not.
  */
 export function counterOf(service: string, rule: ParsedRule): string {
-  const { name, fields, algorithm, windowMs, align, buckets, refill, counts } = rule
+  const { name, fields, algorithm, windowMs, align, buckets, refill, counts, calendar } = rule
   // A rule without buckets, refill and unit has the same name as before these options existed.
   const unit = counts === REQUESTS ? [] : [counts]
   const isPlain = buckets === undefined && refill === "continuous" && unit.length === 0
   const more = isPlain ? [] : [buckets ?? 0, refill, ...unit]
-  const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
+  const window = calendar === undefined ? windowMs : [calendar.per, calendar.timeZone]
+  const identity = JSON.stringify([service, name, fields, algorithm, window, align, ...more])
   return fingerprint(identity)
 }
 

@@ -43,13 +43,15 @@ export function stepsIn(set: StepSet): readonly DecisionStep[] {
  * the user's plan.
  */
 export function stepOf(
-  { fields, limit, windowOf, match }: ParsedRule,
+  { fields, limit, windowOf, calendar, match }: ParsedRule,
   isAppField: (name: string) => boolean,
   readsAmount: boolean,
   first: DecisionStep,
 ): DecisionStep {
   const read = [...fields, ...Object.keys(match?.fields ?? {})]
-  const isByFunction = typeof limit === "function" || windowOf !== undefined || match?.when !== undefined
+  const isByFunction =
+    [limit, windowOf, calendar?.anchor].some((member) => typeof member === "function") ||
+    match?.when !== undefined
   if (isByFunction || read.some(isAppField)) return "app"
   return first === "body" || readsAmount || read.some(mayBeInBody) ? "body" : first
 }

@@ -5,7 +5,7 @@ import { locate } from "../../ground/show.ts"
 import { atOnce, inSlices, type Pausable } from "../../ground/slices.ts"
 import type { RuleMember } from "../parsing/member.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
-import { PERMITS_ACCEPTED, RULE_MEMBERS } from "../parsing/rule-members.ts"
+import { ANCHOR_ACCEPTED, PERMITS_ACCEPTED, RULE_MEMBERS } from "../parsing/rule-members.ts"
 import { plainMetadata, serviceMetadata } from "../parsing/service-metadata-members.ts"
 import { storeSize } from "../parsing/stored-size.ts"
 import { POSITIVE } from "../parsing/units.ts"
@@ -121,6 +121,7 @@ const MATCH = "methods, path and fields alone"
 /** The members that may be functions in code, each with the form that can be stored instead. */
 const FUNCTIONS: readonly (readonly [path: readonly string[], accepted: string])[] = [
   [["limit"], POSITIVE],
+  [["anchor"], ANCHOR_ACCEPTED],
   [["concurrent"], PERMITS_ACCEPTED],
   [["match"], MATCH],
   [["match", "when"], MATCH],

@@ -219,7 +219,8 @@ function readSize({ members, bad, problems }: StoredMembers): Size {
     if (rate !== undefined) problems.push(notInFlight("rate", rate))
     return { limit, window, limitPath: ["limit"] }
   }
-  const own = ["limit", "window"].filter((name) => members[name] !== undefined || bad.has(name))
+  const isGiven = (name: string): boolean => members[name] !== undefined || bad.has(name)
+  const own = ["limit", isGiven("per") ? "per" : "window"].filter(isGiven)
   if (rate !== undefined) {
     const accepted = "either rate, or limit and window"
     problems.push(...own.map((name) => ({ path: [name], message: "is given together with rate", accepted })))
@@ -232,7 +233,7 @@ function readSize({ members, bad, problems }: StoredMembers): Size {
   } else if (own.length === 1) {
     const path = own[0] === "limit" ? ["window"] : ["limit"]
     const message = `is missing, but ${own[0]} is given`
-    problems.push({ path, message, accepted: "both limit and window" })
+    problems.push({ path, message, accepted: `both limit and ${own[0] === "per" ? "per" : "window"}` })
   }
   return { limit, window, limitPath: ["limit"] }
 }

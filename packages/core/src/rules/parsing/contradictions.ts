@@ -6,6 +6,7 @@ import {
   releases,
 } from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
+import { anchorOf, type CalendarPeriod } from "../../ground/calendar.ts"
 import { DURATION_ACCEPTED } from "../../ground/duration.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
@@ -28,6 +29,7 @@ export function contradictions(given: Partial<Rule>, bad: ReadonlySet<string>): 
   return [
     ...(knows("name", "field", "window") ? nameProblems(given) : []),
     ...(knows("concurrent") ? inFlightProblems(rule) : []),
+    ...(knows("concurrent", "per") ? calendarProblems(rule) : []),
     ...sizeProblems(rule, knows),
     ...(knows("algorithm") ? memberUseProblems(rule) : []),
     ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
@@ -53,6 +55,9 @@ const RATE_MEMBERS: readonly (keyof Rule)[] = [
   ...ALGORITHM_MEMBERS,
   "limit",
   "window",
+  "per",
+  "timeZone",
+  "anchor",
   "counts",
   "algorithm",
   "countRejected",
@@ -80,6 +85,37 @@ function inFlightProblems({ rule }: CombinedRule): MemberProblem[] {
     ...problems,
     problem(["rejectionMessage"], message, 'another message, such as "retry-with-fixed-time"'),
   ]
+}
+
+/** Returns the problems of `per` with other members, and of members that need it. */
+function calendarProblems({ rule }: CombinedRule): MemberProblem[] {
+  const { per, timeZone, anchor, window, algorithm, align } = rule
+  if (rule.concurrent !== undefined) return []
+  if (per === undefined) {
+    const given = Object.entries({ timeZone, anchor }).filter(([, value]) => value !== undefined)
+    const accepted = `no such member, or per instead of window, such as per: "month"`
+    return given.map(([name]) => problem([name], "is used only by a rule with per", accepted))
+  }
+  const problems: MemberProblem[] = []
+  if (window !== undefined)
+    problems.push(problem(["window"], "is given together with per", "either window or per"))
+  if (algorithm !== undefined && algorithm !== "fixed-window")
+    problems.push(
+      problem(["algorithm"], "does not count by calendar periods", '"fixed-window", or no algorithm'),
+    )
+  if (align !== undefined) problems.push(problem(["align"], "is not used by a rule with per", "no align"))
+  if (anchor === undefined) return problems
+  const isFunction = typeof anchor === "function"
+  if (per === "day" ? false : isFunction || anchorOf(per, anchor) !== undefined) return problems
+  const message = per === "day" ? "is not used by a day" : `${show(anchor)} is not a day of a ${per}`
+  return [...problems, problem(["anchor"], message, ANCHORS[per])]
+}
+
+const ANCHORS: Readonly<Record<CalendarPeriod, string>> = {
+  day: "no anchor",
+  week: 'a whole number from 1 (Monday) to 7, or a date such as "2026-01-31"',
+  month: 'a whole number from 1 to 31, or a date such as "2026-01-31"',
+  year: 'a date such as "01-31"',
 }
 
 /** Returns the problems of members that the algorithm does not use, including members of overrides. */

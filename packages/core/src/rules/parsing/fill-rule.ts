@@ -1,6 +1,7 @@
 import { ALGORITHMS, holdsAdmitted, type RuleAlgorithm } from "../../algorithms/kinds.ts"
+import { anchorOf, DEFAULT_ANCHOR } from "../../ground/calendar.ts"
 import { type ParsedThrottle, PERMITS } from "../../ground/policy.ts"
-import type { ParsedRule, StorableRule } from "../rule.ts"
+import type { Calendar, CalendarRule, ParsedRule, StorableRule } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
 import { fillMatch } from "./match-members.ts"
 import { given } from "./member.ts"
@@ -20,6 +21,9 @@ const FILLED = [
   "name",
   "field",
   "window",
+  "per",
+  "timeZone",
+  "anchor",
   "concurrent",
   "hold",
   "throttle",
@@ -55,7 +59,8 @@ export function fillRule(rule: StorableRule): ParsedRule {
   const isInFlight = concurrent !== undefined
   if (isInFlight) Object.assign(plain, { limit: concurrent, algorithm: "in-flight", counts: PERMITS })
   const { algorithm, allow, deny, buckets: given } = plain as unknown as ParsedRule
-  const longestMs = windowMsOf(isInFlight ? hold : rule.window) as number
+  if (rule.per !== undefined) plain.algorithm = "fixed-window"
+  const longestMs = windowMsOf(isInFlight ? { window: hold } : rule) as number
   // A permit lasts for one to two windows after it was taken or renewed.
   const windowMs = isInFlight ? Math.ceil(longestMs / 2) : longestMs
   const { defaultBuckets } = ALGORITHMS[algorithm]
@@ -65,6 +70,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     name: ruleName(rule),
     windowMs,
     ...(typeof rule.window === "function" && { windowOf: rule.window }),
+    ...(rule.per !== undefined && { calendar: fillCalendar(rule) }),
     ...(lacksUnit(rule) && { lacksUnit: true }),
     fields: fieldsOf(rule.field),
     ...(buckets !== undefined && { buckets }),
@@ -80,6 +86,11 @@ export function fillRule(rule: StorableRule): ParsedRule {
   }
   // `RULE_MEMBERS` contains the defaults of all other members.
   return filled as unknown as ParsedRule
+}
+
+function fillCalendar({ per, timeZone = "UTC", anchor }: Omit<CalendarRule, "field">): Calendar {
+  const fixed = typeof anchor === "function" ? anchor : anchorOf(per, anchor)
+  return { per, timeZone, anchor: fixed ?? DEFAULT_ANCHOR[per] }
 }
 
 function fillThrottle(throttle: Throttle, algorithm: RuleAlgorithm): ParsedThrottle {

@@ -346,7 +346,7 @@ describe("an invalid rule", () => {
       'max: "max" is not a member of a rule; use "limit" instead; undefined',
     ])
     expect(wrong({ xyz: 5 })).toEqual([
-      'xyz: "xyz" is not a member of a rule; the nearest is "name"; undefined',
+      'xyz: "xyz" is not a member of a rule; the nearest is "per"; undefined',
     ])
     expect(wrong({ on_missing: "deny" })).toEqual([
       'on_missing: "on_missing" is not a member of a rule; did you mean "onMissing"?; undefined',
@@ -378,7 +378,7 @@ describe("an invalid rule", () => {
       expect(problems).toHaveLength(1)
       expect(problems[0]).toMatchObject({
         path: "rules[3]",
-        accepted: "an object with name, field, limit, window, concurrent, …",
+        accepted: "an object with name, field, limit, window, per, …",
       })
     },
   )

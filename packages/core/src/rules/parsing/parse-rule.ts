@@ -21,6 +21,7 @@ const shapeWith = (required: readonly string[]): ObjectSchema =>
     NAMES_ELSEWHERE,
   )
 const rateShape = shapeWith(["limit", "window"])
+const calendarShape = shapeWith(["limit"])
 const inFlightShape = shapeWith([])
 
 /** The valid rules, in the order written, and the problems of the invalid rules. */
@@ -158,16 +159,19 @@ export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Che
 }
 
 function checkRule(value: unknown, needsField: boolean): CheckedRule {
-  const { field, limit, window, concurrent } = (value ?? {}) as Partial<Rule>
+  const { field, limit, window, per, concurrent } = (value ?? {}) as Partial<Rule>
   const lacksField = needsField && field === undefined
   if (!lacksField && typeof value === "object" && value !== null && SOUND.has(value)) {
     const rule = value as StorableRule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  const shape = readShape(concurrent === undefined ? rateShape : inFlightShape, value)
+  const rate = per === undefined ? rateShape : calendarShape
+  const shape = readShape(concurrent === undefined ? rate : inFlightShape, value)
   const { good, bad } = shape
   const problems =
-    limit === undefined && window === undefined ? shape.problems.map(orConcurrent) : shape.problems
+    limit === undefined && window === undefined && per === undefined
+      ? shape.problems.map(orConcurrent)
+      : shape.problems
   if (!lacksField || bad.has("field")) return checkTogether(good, { bad, problems })
   return checkTogether(good, { bad: new Set([...bad, "field"]), problems: [MISSING_FIELD, ...problems] })
 }

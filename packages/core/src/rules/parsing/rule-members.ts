@@ -1,5 +1,6 @@
 import * as v from "valibot"
 import { ALGORITHM_NAMES, ALGORITHMS } from "../../algorithms/kinds.ts"
+import { anchorOf, isTimeZone } from "../../ground/calendar.ts"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
 import { PERMITS, REQUESTS } from "../../ground/policy.ts"
 import { choice, integer, type Schema, says } from "../../ground/shape.ts"
@@ -52,6 +53,13 @@ const orFunction = (shape: Schema, noun: string, accepted: string): Schema =>
     says(noun, `${accepted}, or a function that returns one for a request`),
   )
 const window = v.custom((value) => parseDuration(value) !== undefined, says("a window", DURATION_ACCEPTED))
+/** The accepted anchors, for error messages. Whether one fits the period is checked later. */
+export const ANCHOR_ACCEPTED = 'a day such as 31, or a date such as "2026-01-31"'
+const PERIODS = ["week", "month", "year"] as const
+const anchor = v.custom(
+  (value) => PERIODS.some((per) => anchorOf(per, value) !== undefined),
+  says("an anchor", ANCHOR_ACCEPTED),
+)
 const SHORTEST_HOLD_MS = 2_000
 const LONGEST_HOLD_MS = 3_600_000
 function isHold(value: unknown): boolean {
@@ -80,13 +88,36 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
   limit: {
     shape: orFunction(limit, "a limit", POSITIVE),
     storedShape: limit,
-    description: "Number of units admitted per window. Requires window.",
+    description: "Number of units admitted per window. Requires window or per.",
   },
   window: {
     shape: orFunction(window, "a window", DURATION_ACCEPTED),
     storedShape: window,
     description:
       "Length of the window: a number of milliseconds, or a string such as 90 seconds, 15m or 2 weeks. Requires limit.",
+  },
+  per: {
+    shape: v.picklist(
+      ["day", ...PERIODS],
+      says(
+        "a calendar period",
+        '"day", "week", "month", "year"; for other times, use "window", such as "1 minute"',
+      ),
+    ),
+    description:
+      "The calendar period in which limit applies, instead of a window. Counts as fixed-window does.",
+  },
+  timeZone: {
+    stored: ["time_zone"],
+    shape: v.custom(isTimeZone, says("a time zone", 'an IANA name such as "Europe/Berlin", or "UTC"')),
+    description: "The IANA name of the time zone in which the days of per begin. Default: UTC.",
+  },
+  anchor: {
+    shape: orFunction(anchor, "an anchor", ANCHOR_ACCEPTED),
+    storedShape: anchor,
+    store: (value) => (value instanceof Date ? value.toISOString().slice(0, 10) : value),
+    description:
+      "The day on which a period of per begins: 1 (Monday) to 7 of a week, 1 to 31 of a month, or a date of a year such as 04-01. A month without this day begins a period on its last day. Default: the first day.",
   },
   concurrent: {
     shape: orFunction(permits, "a number of requests", PERMITS_ACCEPTED),
@@ -237,7 +268,6 @@ export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   duration: "window",
   timeWindow: "window",
   windowMs: "window",
-  per: "window",
   interval: "window",
   period: "window",
   ttl: "window",

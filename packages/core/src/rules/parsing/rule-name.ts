@@ -11,13 +11,13 @@ export function ruleName(rule: StorableRule): string {
 }
 
 /**
- * Returns the default name, such as "ip-1m", "ip+route-1m", "service-1d" or "ip-in-flight". Undefined if the rule has no
- * valid window and no `concurrent`.
+ * Returns the default name, such as "ip-1m", "ip+route-1m", "ip-month" or "ip-in-flight". Undefined if the rule has no
+ * valid window, no `per` and no `concurrent`.
  */
-export function defaultName({ field, window, concurrent }: Partial<Rule>): string | undefined {
+export function defaultName({ field, window, per, concurrent }: Partial<Rule>): string | undefined {
   const windowMs = parseDuration(window)
-  if (windowMs === undefined && concurrent === undefined) return undefined
-  const what = windowMs === undefined ? "in-flight" : formatDuration(windowMs)
+  if (windowMs === undefined && per === undefined && concurrent === undefined) return undefined
+  const what = windowMs === undefined ? (per ?? "in-flight") : formatDuration(windowMs)
   return `${fieldsOf(field).join("+") || "service"}-${what}`
 }
 

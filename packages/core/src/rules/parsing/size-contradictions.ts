@@ -31,15 +31,16 @@ export interface CombinedRule {
 
 /** Returns the values that the checks of a rule need, so that they are computed only once. */
 export function combined(rule: Partial<Rule>): CombinedRule {
-  const { concurrent, hold = RULE_MEMBERS.hold.default, window, field, burst } = rule
-  const algorithm = concurrent === undefined ? (rule.algorithm ?? "sliding-window") : "in-flight"
+  const { concurrent, hold = RULE_MEMBERS.hold.default, per, field, burst } = rule
+  const byDefault = per === undefined ? "sliding-window" : "fixed-window"
+  const algorithm = concurrent === undefined ? (rule.algorithm ?? byDefault) : "in-flight"
   const limit = concurrent ?? rule.limit
   const { throttle = holdsAdmitted(algorithm) ? { kind: "queue" } : "hard" } = rule
   const kind = typeof throttle === "object" ? throttle : { kind: throttle }
   return {
     rule,
     algorithm,
-    windowMs: windowMsOf(concurrent === undefined ? window : hold),
+    windowMs: windowMsOf(concurrent === undefined ? rule : { window: hold }),
     fields: fieldsOf(field),
     kind,
     units: typeof limit === "number" ? limit : undefined,

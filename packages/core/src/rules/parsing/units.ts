@@ -1,4 +1,5 @@
 import { ALGORITHMS, type RuleAlgorithm } from "../../algorithms/kinds.ts"
+import { LONGEST_PERIOD_MS } from "../../ground/calendar.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import type { Rule } from "../rule.ts"
 
@@ -41,7 +42,8 @@ export function smallestPercent(limit: number): number {
 /** The longest window that a function may return: a leap year. */
 const LONGEST_WINDOW_MS = 366 * 24 * 60 * 60 * 1_000
 
-/** Returns the longest window of a rule in milliseconds. Undefined if the window is not valid. */
-export function windowMsOf(window: Rule["window"]): number | undefined {
+/** Returns the longest window of a rule in milliseconds. Undefined if neither the window nor the period is valid. */
+export function windowMsOf({ window, per }: Pick<Partial<Rule>, "window" | "per">): number | undefined {
+  if (per !== undefined) return LONGEST_PERIOD_MS[per]
   return typeof window === "function" ? LONGEST_WINDOW_MS : parseDuration(window)
 }

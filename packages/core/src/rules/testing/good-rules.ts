@@ -1,4 +1,5 @@
 import fc from "fast-check"
+import type { CalendarPeriod } from "../../ground/calendar.ts"
 import { parseCodeRules } from "../parsing/parse-rule.ts"
 import type { InFlightRule, RateRule, Rule, RuleMatch, RulePenalty } from "../rule.ts"
 import type { Throttle } from "../throttle.ts"
@@ -66,6 +67,23 @@ const rate = fc.record({
   counts: optional(fc.constantFrom("requests", "tokens", "__proto__")),
   countRejected: optional(fc.boolean()),
 })
+const calendar = fc
+  .constantFrom<[CalendarPeriod, readonly (number | string)[]]>(
+    ["day", []],
+    ["week", [1, 7, "2026-01-31"]],
+    ["month", [1, 31, "15", "2026-01-31"]],
+    ["year", ["01-31", "2024-02-29"]],
+  )
+  .chain(([per, anchors]) =>
+    fc.record({
+      per: fc.constant(per),
+      limit: fc.integer({ min: 1, max: 1_000_000 }),
+      timeZone: optional(fc.constantFrom("UTC", "Europe/Berlin")),
+      ...(anchors.length > 0 && { anchor: optional(fc.constantFrom(...anchors)) }),
+      counts: optional(fc.constantFrom("requests", "tokens")),
+      countRejected: optional(fc.boolean()),
+    }),
+  )
 const inFlight = fc.record({
   concurrent: fc.integer({ min: 1, max: 1_000_000 }),
   hold: optional(fc.oneof(fc.integer({ min: 2_000, max: 3_600_000 }), fc.constantFrom("2s", "0.5 hours"))),
@@ -121,7 +139,16 @@ const common = fc.record({
 } satisfies {
   [K in Exclude<
     keyof Rule,
-    Counting | "limit" | "window" | "counts" | "countRejected" | "concurrent" | "hold"
+    | Counting
+    | "limit"
+    | "window"
+    | "per"
+    | "timeZone"
+    | "anchor"
+    | "counts"
+    | "countRejected"
+    | "concurrent"
+    | "hold"
   >]-?: fc.Arbitrary<Rule[K]>
 })
 type Counting = "algorithm" | "align" | "buckets" | "burst" | "refill"
@@ -130,6 +157,7 @@ const rule: fc.Arbitrary<Rule> = fc.oneof(
     weight: 3,
     arbitrary: fc.tuple(common, rate, counting).map(([one, size, more]) => ({ ...one, ...size, ...more })),
   },
+  { weight: 1, arbitrary: fc.tuple(common, calendar).map(([one, size]) => ({ ...one, ...size })) },
   { weight: 1, arbitrary: fc.tuple(common, inFlight).map(([one, size]) => ({ ...one, ...size })) },
 )
 

@@ -1,0 +1,69 @@
+import type { Policy } from "../ground/policy.ts"
+import type { Algorithm } from "./algorithm.ts"
+import { fixedWindow } from "./fixed-window.ts"
+
+/** A period: from its first millisecond to the first one after it. */
+interface Period {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+/**
+ * Returns the period that contains a time. Before the first and after the last boundary of the policy, periods have the
+ * policy's window as their length. The store's clock may be that far from the clock of the process that sends the
+ * boundaries.
+ */
+function periodAt({ periods, windowMs }: Policy, ms: number): Period {
+  const boundaries = periods as readonly number[]
+  const next = boundaries.findIndex((boundaryMs) => boundaryMs > ms)
+  if (next > 0) return { startMs: boundaries[next - 1] as number, endMs: boundaries[next] as number }
+  const [firstMs = 0, lastMs = 0] = [boundaries[0], boundaries.at(-1)]
+  const fromMs = next === 0 ? firstMs : lastMs
+  const startMs = fromMs + Math.floor((ms - fromMs) / windowMs) * windowMs
+  return { startMs, endMs: startMs + windowMs }
+}
+
+/** Returns the length of the period that contains a time, in milliseconds. */
+export function periodMsAt(policy: Policy, ms: number): number {
+  const { startMs, endMs } = periodAt(policy, ms)
+  return endMs - startMs
+}
+
+/**
+ * The fixed window whose windows are the calendar periods of the policy, such as months. A period ends at its own end,
+ * whatever its length. Otherwise the formulas are those of {@link fixedWindow}.
+ *
+ * If the boundaries change, because the client has a new anchor or its time zone new rules, the units count on in the
+ * new period that contains the beginning of their own period. Units of an earlier period no longer count.
+ */
+export const calendarWindow: Algorithm = {
+  ...fixedWindow,
+
+  at(state, policy, nowMs) {
+    const { startMs, endMs } = periodAt(policy, nowMs)
+    if (state === undefined || state.current === 0 || state.startMs < startMs)
+      return { startMs, current: 0, previous: 0 }
+    // The clock went back, as in a fixed window.
+    return state.startMs > nowMs
+      ? { ...state, startMs: Math.min(state.startMs, endMs) }
+      : { ...state, startMs }
+  },
+
+  retryAfterMs(state, policy, cost, nowMs) {
+    const waitMs = fixedWindow.retryAfterMs(state, policy, cost, nowMs)
+    return waitMs === 0 || waitMs === Number.POSITIVE_INFINITY ? waitMs : endOf(state, policy) - nowMs
+  },
+
+  resetAfterMs: (state, policy, nowMs) => (state.current === 0 ? 0 : endOf(state, policy) - nowMs),
+
+  emptyAtMs: (state, policy) => (state.current === 0 ? state.startMs : endOf(state, policy)),
+
+  withoutUnits(state, _policy, units, after) {
+    if (after.startMs !== state.startMs) return state
+    return { ...state, current: Math.max(0, state.current - units) }
+  },
+}
+
+function endOf({ startMs }: { readonly startMs: number }, policy: Policy): number {
+  return periodAt(policy, startMs).endMs
+}
