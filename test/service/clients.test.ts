@@ -171,6 +171,13 @@ describe.each(DOORS)("over %s", (_, open) => {
     expect(lines).toEqual([])
   })
 
+  it("a client cannot be unblocked under a shadow rule, which never blocks", async () => {
+    const { call, lines } = await start()
+    const refused = { code: 3, violations: { rule: "is a shadow rule, so it cannot block a client" } }
+    expect(await call("Unblock", { rule: "trial", client: ["ada"] })).toMatchObject(refused)
+    expect(lines).toEqual([])
+  })
+
   it("no client is found in a service that has no rules or is not registered", async () => {
     const { call, register } = await start()
     const show = () => call("Show", { service: "other", client: ["ada"] }, "another")

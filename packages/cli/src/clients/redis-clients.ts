@@ -79,12 +79,13 @@ export class RedisClients implements ClientsBackend {
 
   change(action: ClientAction, named: CountedClient, time = ""): Promise<boolean> {
     return this.#find(named, async ({ limiter, request, counter, penalty, isShadow, exists }) => {
+      if (isShadow && action !== "reset")
+        throw new UsageError(`rule ${named.rule} is a shadow rule, so it cannot block a client`)
       if (action !== "block") {
         const isFound = await exists(action === "reset" ? [counter, penalty] : [penalty])
         await limiter[action](request)
         return isFound ?? true
       }
-      if (isShadow) throw new UsageError(`rule ${named.rule} is a shadow rule, so it cannot block a client`)
       if (counter === undefined) {
         throw new UsageError(
           `the client is on the allow list of rule ${named.rule}, so it cannot be blocked; change the rule`,
@@ -166,7 +167,6 @@ async function rulesOf({ service, rule }: CountedClient, name: string, io: Io): 
 
 /** Resolves with whether one of the keys exists, or with undefined if that is unknown. */
 async function exists(redis: Redis | Cluster, keys: readonly string[]): Promise<boolean | undefined> {
-  if (keys.length === 0) return undefined
   try {
     // One command could not read keys of several slots of a cluster.
     const found = await Promise.all(keys.map((key) => redis.exists(key)))

@@ -104,12 +104,8 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
     },
     async blockClient(named, context) {
       await changing(named, context, { action: "blocked", for: named.for }, async (found) => {
-        const { limiter, request, rules, isShadow } = found
-        if (isShadow)
-          throw invalidArgument({
-            field: "rule",
-            description: "is a shadow rule, so it cannot block a client",
-          })
+        const { limiter, request, rules } = found
+        requireBlocking(found)
         // Reject a number without a unit. The core would read such a number as milliseconds, and an operator may mean
         // seconds.
         if (/^\s*\d+\s*$/.test(named.for)) {
@@ -130,12 +126,19 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
       return create(BlockClientResponseSchema)
     },
     async unblockClient(named, context) {
-      await changing(named, context, { action: "unblocked" }, ({ limiter, request, rules }) =>
-        limiter.unblock(request, { rules }),
-      )
+      await changing(named, context, { action: "unblocked" }, async (found) => {
+        requireBlocking(found)
+        await found.limiter.unblock(found.request, { rules: found.rules })
+      })
       return create(UnblockClientResponseSchema)
     },
   }
+}
+
+/** Throws StatusError for a shadow rule. */
+function requireBlocking({ isShadow }: FoundClient): void {
+  if (isShadow)
+    throw invalidArgument({ field: "rule", description: "is a shadow rule, so it cannot block a client" })
 }
 
 /** Finds a client, if the caller may access it. Rejects with StatusError. */

@@ -2086,7 +2086,8 @@ export const RateLimiter: GenService<{
   },
   /**
    * Ends a block of the client, including a block by the rule's penalty. Keeps what was counted. Growing blocks start with
-   * their first length again. Another instance may remember a refusal for up to ten seconds.
+   * their first length again. Another instance may remember a refusal for up to ten seconds. Also fails with INVALID_ARGUMENT for
+   * a shadow rule.
    *
    * @generated from rpc sluice.v1.RateLimiter.UnblockClient
    */
