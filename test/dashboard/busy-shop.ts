@@ -1,8 +1,7 @@
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { createLimiter, type RequestFacts } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { dashboard } from "@sluice/dashboard"
+import { startHttpServer } from "../servers/http-server.ts"
 
 const START = Date.UTC(2026, 8, 14, 14, 55, 40)
 const RULES = [
@@ -38,14 +37,12 @@ export async function serveBusyShop(): Promise<BusyShop> {
       await send(`192.0.2.${(second * 3 + i) % 12}`, 1, "/login", "POST")
     clock.advance(1_000)
   }
-  const server = createServer((call, response) => page(call, response))
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
+  const server = await startHttpServer(page)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/limits/`,
+    url: `${server.url}/limits/`,
     async stop() {
       page.close()
-      server.close()
-      server.closeAllConnections()
+      await server.close()
       await limiter.close()
     },
   }

@@ -1,11 +1,10 @@
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { createLimiter, type RequestFacts, type Rule } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { type DashboardOptions, dashboard } from "@sluice/dashboard"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { accessibilityFindings, startBrowser } from "../logs/report-page.ts"
+import { startHttpServer } from "../servers/http-server.ts"
 
 let browser: Awaited<ReturnType<typeof startBrowser>>
 beforeAll(async () => {
@@ -34,13 +33,9 @@ async function open(options: DashboardOptions = {}, context?: BrowserContextOpti
   const limiter = createLimiter<RequestFacts>({ rules: [...RULES], clock, service: "shop" })
   const logger = { warn() {}, error() {}, info() {} }
   const handler = dashboard(limiter, { clock, path: "/limits", token: TOKEN, logger, ...options })
-  const server = createServer((call, response) => handler(call, response))
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
+  const server = await startHttpServer(handler)
   const stop = async (): Promise<void> => {
-    await new Promise<void>((done) => {
-      server.close(() => done())
-      server.closeAllConnections()
-    })
+    await server.close()
     handler.close()
     await limiter.close()
   }
@@ -48,7 +43,7 @@ async function open(options: DashboardOptions = {}, context?: BrowserContextOpti
     limiter.decide({ remoteAddress, headers: user === undefined ? {} : { "x-user": user } })
   for (let i = 0; i < 9; i++) await decide("192.0.2.7")
   for (let i = 0; i < 3; i++) await decide("192.0.2.66", HOSTILE)
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/limits/${hash}`
+  const url = `${server.url}/limits/${hash}`
   const opened = await browser.visit(url, context)
   closing.push(stop, () => opened.page.context().close())
   await opened.page.waitForSelector("#view h2")

@@ -1,5 +1,3 @@
-import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
 import { createLimiter, type RequestFacts } from "@sluice/core"
 import { type ManualClock, manualClock } from "@sluice/core/testing"
 import { type DashboardOptions, dashboard } from "@sluice/dashboard"
@@ -8,6 +6,7 @@ import { Redis } from "ioredis"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { accessibilityFindings, nextFrame, startBrowser } from "../logs/report-page.ts"
+import { startHttpServer } from "../servers/http-server.ts"
 
 let browser: Awaited<ReturnType<typeof startBrowser>>
 beforeAll(async () => {
@@ -54,30 +53,22 @@ async function serve(options: DashboardOptions = {}, port = 0): Promise<Shown> {
   const clock = manualClock()
   const limiter = createLimiter<RequestFacts>({ rules: RULES as never, clock, service: "shop" })
   const page = dashboard(limiter, { clock, path: "/limits", ...options })
-  const server = createServer((call, response) => page(call, response))
+  const server = await startHttpServer(page, port)
   const stop = async (): Promise<void> => {
-    await stopServer(server)
+    await server.close()
     page.close()
     await limiter.close()
   }
   closing.push(stop)
-  await new Promise<void>((done) => server.listen(port, "127.0.0.1", done))
   return {
     clock,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/limits/`,
+    url: `${server.url}/limits/`,
     stop,
     async decide(remoteAddress, times, user) {
       const headers = user === undefined ? {} : { "x-user": user }
       for (let i = 0; i < times; i++) await limiter.decide({ remoteAddress, headers })
     },
   }
-}
-
-function stopServer(server: Server): Promise<void> {
-  return new Promise((done) => {
-    server.close(() => done())
-    server.closeAllConnections()
-  })
 }
 
 /** Serves a page with some traffic of the last minutes. */
@@ -335,15 +326,10 @@ describe("an outage of the store", () => {
       ...{ store: redisStore({ client }), logger: { warn() {}, error() {} } },
     })
     const page = dashboard(limiter, { clock, path: "/limits" })
-    const server = createServer((call, response) => page(call, response))
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
-    closing.push(
-      () => limiter.close(),
-      page.close,
-      () => stopServer(server),
-    )
+    const server = await startHttpServer(page)
+    closing.push(() => limiter.close(), page.close, server.close)
     for (let i = 0; i < 20; i++) await limiter.decide({ remoteAddress: "192.0.2.7" })
-    const opened = await open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/limits/#health`)
+    const opened = await open(`${server.url}/limits/#health`)
     expect(await texts(opened.page, "[role=alert] p")).toEqual([
       "⚠ shop: the shared store does not respond. Its circuit breaker is open.",
     ])

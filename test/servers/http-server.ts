@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** A test's HTTP server, on a free port of this machine. */
+/** A test's HTTP server on this machine. */
 export interface HttpServer {
   /** "http://127.0.0.1:1234" */
   readonly url: string
@@ -10,9 +10,9 @@ export interface HttpServer {
   close(): Promise<void>
 }
 
-/** Starts a server that responds with this listener. */
-export async function startHttpServer(listener: RequestListener): Promise<HttpServer> {
-  const server = createServer(listener).listen(0, "127.0.0.1")
+/** Starts a server that responds with this listener. `port` defaults to a free one. */
+export async function startHttpServer(listener: RequestListener, port = 0): Promise<HttpServer> {
+  const server = createServer(listener).listen(port, "127.0.0.1")
   await once(server, "listening")
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
