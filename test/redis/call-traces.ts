@@ -11,12 +11,12 @@ export type CallStep = { readonly afterMs: number } & (
   /**
    * Refunds earlier granted checks, whose indexes `nths` count from the latest. `more` is added to the units that
    * were taken. `MOST_CHARGED` charges the largest allowed amount. `RENEWED` charges the units that were taken, which
-   * renews permits. If `moved`, the counter's state is first updated to the time of the refund.
+   * renews permits. `GRANTED` grants them under a calendar period, or takes them back if `moved`. If `moved`, the counter's state is first updated to the time of the refund.
    */
   | {
       readonly kind: "refund"
       readonly nths: readonly number[]
-      readonly more: number | typeof MOST_CHARGED | typeof RENEWED
+      readonly more: number | typeof MOST_CHARGED | typeof RENEWED | typeof GRANTED
       readonly moved: boolean
     }
   | { readonly kind: "reset"; readonly keys: readonly CounterKey[] }
@@ -38,6 +38,8 @@ export const ONE_TOO_MANY: number = -2
 export const MOST_CHARGED = "most"
 /** A number of units that stands for the units that were taken. */
 export const RENEWED = "renewed"
+/** A refund that grants its units instead. */
+export const GRANTED = "granted"
 
 const PARTITIONS = ["", "alice"]
 
@@ -83,9 +85,9 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
         kind: ofKind("refund"),
         afterMs,
         nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 8 }),
-        more: fc.constantFrom<number | typeof MOST_CHARGED | typeof RENEWED>(
+        more: fc.constantFrom<number | typeof MOST_CHARGED | typeof RENEWED | typeof GRANTED>(
           ...[0, 0, -1, -1, 1, 50, -40],
-          ...([MOST_CHARGED, RENEWED, RENEWED] as const),
+          ...([MOST_CHARGED, RENEWED, RENEWED, GRANTED, GRANTED] as const),
         ),
         moved: fc.nat(3).map((nth) => nth === 0),
       }),

@@ -99,7 +99,6 @@ const REFUSED: readonly Row[] = [
   ["a window from the first hit that is packed", FIRST_HIT, packed(0, 1)],
   ["a window from the first hit with a previous window", FIRST_HIT, `w:${NOW_MS}:1:1`],
   ["a calendar period that is packed", CALENDAR, packed(0, 1)],
-  ["a calendar period with a previous window", CALENDAR, `w:${START_MS}:1:1`],
   ["sub-windows whose sum is too large, before they refuse", BUCKETED, `w:${SUB_MS}:5:1:1111`],
   ["sub-windows whose sum is too small, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:1:1:1111`],
   ["sub-windows whose sum is too large, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:4:0:1111`],

@@ -18,6 +18,7 @@ import { entriesOf } from "../log-entries.ts"
 import {
   type CallStep,
   type CallTrace,
+  GRANTED,
   MOST_CHARGED,
   ONE_TOO_MANY,
   RENEWED,
@@ -146,6 +147,13 @@ function refundOf(
   policies: readonly Policy[],
 ): Refund {
   const { policy, after } = refund
+  if (more === GRANTED) {
+    const units = moved ? -refund.units : refund.units
+    return {
+      ...refund,
+      ...(policy.periods !== undefined && { policy: { ...policy, algorithm: "grant" }, units }),
+    }
+  }
   const added = more === RENEWED ? -2 * refund.units : more
   const units = refund.units + (added === MOST_CHARGED ? -yearOf(policy, policies) : added)
   const answer = twin.read([])

@@ -538,6 +538,7 @@ const LIMITER = {
   reset: [request, callOptions],
   block: [request, oddFor(["for", "rules"], { for: "1 minute" })],
   unblock: [request, oddFor(["rules"], {})],
+  grant: [request, anyOdd, oddFor(["rules"], {})],
   ready: [callOptions],
   refresh: [callOptions],
   on: [event, anyOdd],

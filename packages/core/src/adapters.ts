@@ -24,8 +24,7 @@ export type {
   AmountOptions,
   BlockOptions,
   PeekOptions,
-  ResetOptions,
-  UnblockOptions,
+  RuleSelection,
 } from "./limiter/interface/limiter.ts"
 export type { Mismatch, RuleExplanation } from "./limiter/interface/rule-explanation.ts"
 export type { NodeResponse } from "./limiter/options/answer-options.ts"

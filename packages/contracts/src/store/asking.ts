@@ -43,7 +43,7 @@ export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algo
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
 const STARTS_MS = Date.UTC(2024, 0, 1)
 /** Calendar periods of a minute, so that the same numbers are right as for a fixed window. */
-const CALENDAR: Policy = {
+export const CALENDAR: Policy = {
   ...FIXED,
   name: "calendar",
   counter: "ca-1m",

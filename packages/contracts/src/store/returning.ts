@@ -3,6 +3,7 @@ import type { CounterState, Policy } from "@sluice/core/stores"
 import type { ManualClock } from "@sluice/core/testing"
 import { expect } from "expect"
 import {
+  CALENDAR,
   check,
   countOf,
   FIXED,
@@ -17,6 +18,7 @@ import {
   type StoreSuite,
   stateOf,
   takeOne,
+  UNTAKEN,
   usedOf,
   withCeiling,
 } from "./asking.ts"
@@ -156,6 +158,63 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       await taken(store, policy, 6)
       await store.refund([{ policy, partition: "alice", units: 6, after }])
       expect(await countOf(store, policy)).toBe(6)
+    })
+  })
+
+  group("a grant", () => {
+    const grant = (store: Store, units: number) =>
+      store.refund([
+        { policy: { ...CALENDAR, algorithm: "grant" }, partition: "alice", units, after: UNTAKEN },
+      ])
+    const counts = async (store: Store) => {
+      const { checks } = await peekOne(store, check(CALENDAR, 0))
+      const { current, previous } = only(checks).state
+      return { used: current, granted: previous }
+    }
+    const admits = async (store: Store, cost: number) => (await takeOne(store, check(CALENDAR, cost))).granted
+
+    behaves("adds units to the limit until the calendar period ends", async (store, clock) => {
+      expect([await admits(store, 10), await admits(store, 1)]).toEqual([true, false])
+      await grant(store, 3)
+      expect(await counts(store)).toEqual({ used: 10, granted: 3 })
+      expect([await admits(store, 4), await admits(store, 3), await admits(store, 1)]).toEqual([
+        false,
+        true,
+        false,
+      ])
+      clock.advance(MINUTE)
+      expect(await counts(store)).toEqual({ used: 0, granted: 0 })
+      expect([await admits(store, 10), await admits(store, 1)]).toEqual([true, false])
+    })
+
+    behaves("stays while no units are in use, and changes no other counter", async (store) => {
+      await grant(store, 2)
+      await grant(store, 3)
+      const after = stateOf(await takeOne(store, check(CALENDAR, 10)))
+      await store.refund([{ policy: CALENDAR, partition: "alice", units: 10, after }])
+      expect(await counts(store)).toEqual({ used: 0, granted: 5 })
+      for (const other of [check(FIXED, 11), check(CALENDAR, 11, { partition: "bob" })])
+        expect((await takeOne(store, other)).granted).toBe(false)
+      expect([await admits(store, 10), await admits(store, 5), await admits(store, 1)]).toEqual([
+        true,
+        true,
+        false,
+      ])
+    })
+
+    behaves("is taken back by a charge, but never more than was granted", async (store) => {
+      await takeOne(store, check(CALENDAR, 9))
+      await grant(store, 5)
+      await grant(store, -2)
+      expect(await counts(store)).toEqual({ used: 9, granted: 3 })
+      await grant(store, -4)
+      expect(await counts(store)).toEqual({ used: 9, granted: 0 })
+      expect([await admits(store, 2), await admits(store, 1)]).toEqual([false, true])
+    })
+
+    behaves("adds at most the largest exact number to the limit", async (store) => {
+      await grant(store, Number.MAX_SAFE_INTEGER)
+      expect(await counts(store)).toEqual({ used: 0, granted: Number.MAX_SAFE_INTEGER - 10 })
     })
   })
 

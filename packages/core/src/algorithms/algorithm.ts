@@ -7,6 +7,7 @@ import type { Policy } from "../ground/policy.ts"
  * | | `startMs` | `current` | `previous` | `parts` |
  * | --- | --- | --- | --- | --- |
  * | windows | start of the current window | units of the current window | units of the previous window (fixed: 0) | |
+ * | calendar periods | start of the current period | units of the current period | units granted in addition to the limit | |
  * | windows with sub-windows | start of the current sub-window | units of the current sub-window | units of all earlier sub-windows | units of each earlier sub-window |
  * | log | time of the latest entry, or of a later take of 0 units | units of all entries | 0 | each entry |
  * | penalty | first refusal, or start of the block | refusals; 0 for an operator's block | the client's step, and whether the client is blocked | |
@@ -45,7 +46,10 @@ export interface Algorithm {
   at(state: CounterState | undefined, policy: Policy, nowMs: number): CounterState
   /** Whether `cost` more units fit within the policy's ceiling. A cost of 0 always fits. */
   admits(state: CounterState, policy: Policy, cost: number, nowMs: number): boolean
-  /** Returns the whole units of the policy's capacity that are in use now. */
+  /**
+   * Returns the whole units of the policy's capacity that are in use now. Below 0 if more units are granted in addition to
+   * the limit than are in use.
+   */
   used(state: CounterState, policy: Policy, nowMs: number): number
   /**
    * Returns the milliseconds until `cost` units fit if no other request is admitted. 0 if they fit now, and Infinity

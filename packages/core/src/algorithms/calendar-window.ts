@@ -1,5 +1,6 @@
-import type { Policy } from "../ground/policy.ts"
-import type { Algorithm } from "./algorithm.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
+import type { Algorithm, CounterState } from "./algorithm.ts"
+import { withCountedUpTo } from "./exact-counts.ts"
 import { fixedWindow } from "./fixed-window.ts"
 
 /** A period: from its first millisecond to the first one after it. */
@@ -31,17 +32,19 @@ export function periodMsAt(policy: Policy, ms: number): number {
 
 /**
  * The fixed window whose windows are the calendar periods of the policy, such as months. A period ends at its own end,
- * whatever its length. Otherwise the formulas are those of {@link fixedWindow}.
+ * whatever its length. The units that an operator has granted for the period (`previous`) are admitted in addition to the
+ * limit. Otherwise the formulas are those of {@link fixedWindow}.
  *
  * If the boundaries change, because the client has a new anchor or its time zone new rules, the units count on in the
- * new period that contains the beginning of their own period. Units of an earlier period no longer count.
+ * new period that contains the beginning of their own period. Units of an earlier period no longer count. The same
+ * applies to granted units.
  */
 export const calendarWindow: Algorithm = {
   ...fixedWindow,
 
   at(state, policy, nowMs) {
     const { startMs, endMs } = periodAt(policy, nowMs)
-    if (state === undefined || state.current === 0 || state.startMs < startMs)
+    if (state === undefined || isUnused(state) || state.startMs < startMs)
       return { startMs, current: 0, previous: 0 }
     // The clock went back, as in a fixed window.
     return state.startMs > nowMs
@@ -49,19 +52,46 @@ export const calendarWindow: Algorithm = {
       : { ...state, startMs }
   },
 
+  admits: ({ current, previous }, policy, cost) =>
+    cost === 0 || current + cost <= ceilingOf(policy) + previous,
+
+  used: ({ current, previous }) => current - previous,
+
   retryAfterMs(state, policy, cost, nowMs) {
-    const waitMs = fixedWindow.retryAfterMs(state, policy, cost, nowMs)
-    return waitMs === 0 || waitMs === Number.POSITIVE_INFINITY ? waitMs : endOf(state, policy) - nowMs
+    if (calendarWindow.admits(state, policy, cost, nowMs)) return 0
+    // In the next period, nothing is granted.
+    return cost > ceilingOf(policy) ? Number.POSITIVE_INFINITY : endOf(state, policy) - nowMs
   },
 
-  resetAfterMs: (state, policy, nowMs) => (state.current === 0 ? 0 : endOf(state, policy) - nowMs),
+  resetAfterMs: (state, policy, nowMs) => (isUnused(state) ? 0 : endOf(state, policy) - nowMs),
 
-  emptyAtMs: (state, policy) => (state.current === 0 ? state.startMs : endOf(state, policy)),
+  emptyAtMs: (state, policy) => (isUnused(state) ? state.startMs : endOf(state, policy)),
+
+  withUnits: (state, _policy, units) => ({ ...state, current: state.current + units }),
+
+  withRejected: (state, policy, units) => withCountedUpTo(ceilingOf(policy) + state.previous, state, units),
 
   withoutUnits(state, _policy, units, after) {
     if (after.startMs !== state.startMs) return state
     return { ...state, current: Math.max(0, state.current - units) }
   },
+}
+
+/**
+ * The calendar window of an operator who grants units. A refund grants its units for the current period, and a charge takes
+ * granted units back.
+ */
+export const calendarGrant: Algorithm = {
+  ...calendarWindow,
+
+  withoutUnits(state, policy, units) {
+    const most = Number.MAX_SAFE_INTEGER - ceilingOf(policy)
+    return { ...state, previous: Math.max(0, Math.min(state.previous + units, most)) }
+  },
+}
+
+function isUnused({ current, previous }: CounterState): boolean {
+  return current === 0 && previous === 0
 }
 
 function endOf({ startMs }: { readonly startMs: number }, policy: Policy): number {

@@ -2,7 +2,7 @@ import type { Policy } from "../ground/policy.ts"
 import type { Algorithm } from "./algorithm.ts"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
-import { calendarWindow } from "./calendar-window.ts"
+import { calendarGrant, calendarWindow } from "./calendar-window.ts"
 import { fixedWindow } from "./fixed-window.ts"
 import { inFlight } from "./in-flight.ts"
 import { penalty } from "./penalty.ts"
@@ -135,6 +135,8 @@ const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
   ...Object.entries(ALGORITHMS),
   // The penalty counts a rule's refusals instead of its units. A rule cannot choose it as its algorithm.
   ["penalty", { algorithm: penalty, members: [] }],
+  // Changes the units that are granted in addition to the limit of a calendar period, in the counter of its rule.
+  ["grant", { algorithm: calendarGrant, members: [] }],
 ])
 
 /** The algorithms that a rule can name, in the order of the docs. */

@@ -9,7 +9,7 @@ import type { Ledger } from "./permits/ledger.ts"
 import { receiptFor, refundsOf, settlementOf, type UsedUnits } from "./settlement.ts"
 
 /** A call that changes counters without a decision. */
-export type Correction = "refund" | "settle" | "renew" | "reset" | "block" | "unblock"
+export type Correction = "refund" | "settle" | "renew" | "reset" | "block" | "unblock" | "grant"
 
 const NONE: readonly CounterKey[] = []
 const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }
@@ -181,6 +181,22 @@ export class Corrections {
     }
   }
 
+  /**
+   * Grants units in addition to the limits of the counters' current periods, or takes them back if `units` is negative.
+   * Rejects as `reset` does.
+   */
+  async grant(keys: readonly CounterKey[], units: number): Promise<void> {
+    const { store, storeTimeoutMs } = this.#options
+    const grants = keys.map(({ policy, partition }): Refund => {
+      return { policy: { ...policy, algorithm: "grant" }, partition, units, after: NOTHING }
+    })
+    try {
+      await store.refund(grants, storeTimeoutMs)
+    } catch (error) {
+      throw correctionFailed("grant", error)
+    }
+  }
+
   async #correct(
     call: Correction,
     decision: Decision,
@@ -225,6 +241,7 @@ const DONE: Readonly<Record<Correction, string>> = {
   reset: "the counters were reset",
   block: "the client was blocked",
   unblock: "the client was unblocked",
+  grant: "the units were granted",
 }
 
 function withUnknownOutcome({ message, kind, cause }: StoreUnavailableError): StoreUnavailableError {
@@ -249,5 +266,6 @@ function adviceOf(call: Correction, isNotApplied: boolean): string {
   if (call === "refund" || call === "settle") {
     return `${unknown} Another ${call} has no effect, because it could count the units twice.`
   }
+  if (call === "grant") return `${unknown} Call peek before another grant, and compare granted in its checks.`
   return `${unknown} You can call ${call} again.`
 }

@@ -39,10 +39,12 @@ export interface PolicyCheck {
   /** How the rule counts: "in-flight" for a rule with `concurrent`. */
   readonly algorithm: AlgorithmName | "in-flight"
   /**
-   * Quota units per window, or permits at a time, as shown to clients. Units that a throttle admits above the limit are
-   * not included.
+   * Quota units per window, or permits at a time, as shown to clients. Includes `granted`. Units that a throttle admits
+   * above the limit are not included.
    */
   readonly limit: number
+  /** Units that `grant` has added to the limit in the current calendar period. Absent if there are none. */
+  readonly granted?: number
   /** Length of the window in milliseconds. For a rule with `concurrent`, its `hold`. */
   readonly windowMs: number
   /**

@@ -30,14 +30,20 @@ export function explainCounted(
   const algorithm = algorithmOf(policy)
   const allowed = isTaken ? counted.taken === cost : algorithm.admits(state, policy, cost, nowMs)
   const used = algorithm.used(state, policy, nowMs)
-  const capacity = capacityOf(policy)
-  const remaining = Math.max(0, capacity - used)
+  const granted = policy.periods === undefined ? 0 : state.previous
+  const capacity = capacityOf(policy) + granted
+  const remaining = Math.max(0, capacityOf(policy) - used)
   const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, counted, nowMs), againAfterMs)
-  const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
+  const check: PolicyCheck & {
+    refusal?: Refusal
+    rejectionMessage?: string
+    delayMs: number
+    granted?: number
+  } = {
     policy: policy.name,
     unit: ruleCheck.unit,
     algorithm: policy.algorithm as RuleAlgorithm,
-    limit: policy.limit,
+    limit: policy.limit + granted,
     windowMs: windowMsOf(policy, state),
     remaining,
     cost,
@@ -47,11 +53,12 @@ export function explainCounted(
       remaining >= capacity ? 0 : nextUnitAfterMs(ruleCheck, algorithm, state, remaining, waitMs, nowMs),
     resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
     delayMs: 0,
-    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
+    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacityOf(policy),
     shadow,
     counts: state,
     ageMs: counted.ageMs ?? 0,
   }
+  if (granted > 0) check.granted = granted
   if (allowed && cost > 0 && algorithm.delayMs !== undefined) {
     const after = isTaken ? state : algorithm.withUnits(state, policy, cost, nowMs)
     check.delayMs = algorithm.delayMs(after, policy, cost, nowMs)
@@ -87,7 +94,9 @@ function nextUnitAfterMs(
   const lacksOne = waitMs > 0 && cost === remaining + 1
   if (lacksOne && policy.extra === undefined && throttle.kind !== "elastic") return waitMs
   const hard = policy.extra === undefined ? policy : hardOf(policy)
-  return algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
+  const nextMs = algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
+  // Units are granted for this period only, so the next one may have fewer.
+  return nextMs === Number.POSITIVE_INFINITY ? algorithm.resetAfterMs(state, policy, nowMs) : nextMs
 }
 
 /**

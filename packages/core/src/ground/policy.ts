@@ -95,8 +95,9 @@ export interface Policy {
   /** The fingerprint, a string of bounded length. With the partition, it identifies a counter. */
   readonly counter: string
   /**
-   * How units are counted: an `AlgorithmName`, "in-flight" for a rule with `concurrent`, or "penalty". "penalty" counts a
-   * rule's refusals instead of its units, and stores manual blocks by operators.
+   * How units are counted: an `AlgorithmName`, "in-flight" for a rule with `concurrent`, "penalty" or "grant". "penalty"
+   * counts a rule's refusals instead of its units, and stores manual blocks by operators. With "grant", a refund grants its
+   * units in addition to the limit of the current calendar period, and a charge takes granted units back.
    */
   readonly algorithm: string
   /** Quota units per window, or permits at a time: a non-negative integer (0 only from a limit function). */

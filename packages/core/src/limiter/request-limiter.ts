@@ -41,8 +41,7 @@ import type {
   LimiterEvents,
   LimiterStatus,
   PeekOptions,
-  ResetOptions,
-  UnblockOptions,
+  RuleSelection,
 } from "./interface/limiter.ts"
 import { MARK, type Marked } from "./interface/mount-decision.ts"
 import type { RuleExplanation } from "./interface/rule-explanation.ts"
@@ -388,8 +387,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return #state in limiter && limiter.#state === this.#state
   }
 
-  reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
-  async reset(request: Request, options: ResetOptions = {}): Promise<void> {
+  reset(request: Request | RequestFacts, options?: RuleSelection): Promise<void>
+  async reset(request: Request, options: RuleSelection = {}): Promise<void> {
     this.#state.requireOpen()
     await this.#control.reset(request, options)
   }
@@ -400,10 +399,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await this.#control.block(request, options)
   }
 
-  unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
-  async unblock(request: Request, options: UnblockOptions = {}): Promise<void> {
+  unblock(request: Request | RequestFacts, options?: RuleSelection): Promise<void>
+  async unblock(request: Request, options: RuleSelection = {}): Promise<void> {
     this.#state.requireOpen()
     await this.#control.unblock(request, options)
+  }
+
+  grant(request: Request | RequestFacts, units: number, options?: RuleSelection): Promise<void>
+  async grant(request: Request, units: number, options: RuleSelection = {}): Promise<void> {
+    this.#state.requireOpen()
+    const counters = await this.#control.grant(request, units, options)
+    if (counters.length > 0) this.#state.events.emit("granted", units, counters)
   }
 
   async ready(options?: ReadyOptions): Promise<void> {

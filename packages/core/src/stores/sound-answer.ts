@@ -89,7 +89,7 @@ function canBeShown(
   const used = algorithm.used(state, policy, nowMs)
   const nextUnit = Math.max(0, capacity - used) + 1
   return (
-    isCount(used) &&
+    Number.isSafeInteger(used) &&
     isWait(algorithm.resetAfterMs(state, policy, nowMs), policy.limit === 0) &&
     isWait(
       algorithm.retryAfterMs(state, policy, cost, nowMs),

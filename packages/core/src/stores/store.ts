@@ -106,7 +106,8 @@ export interface Refund extends CounterKey {
    * Units to refund. A negative number is a charge in addition to the units that were taken, even if the charge does
    * not fit. A charge stops at 2^53 - 1 units in use. If the policy's algorithm is "penalty", a negative number
    * blocks the counter for that many milliseconds. If it is "in-flight", a negative number renews that many permits: it
-   * moves them to the current window, and adds those that no longer count.
+   * moves them to the current window, and adds those that no longer count. If it is "grant", the units are granted for the
+   * current period, and a negative number takes granted units back.
    */
   readonly units: number
   /**

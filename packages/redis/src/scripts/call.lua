@@ -33,6 +33,8 @@ end
 local policies = {}
 for i = 1, nextNumber() do
   local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
+  local grants = kind >= GRANTS
+  if grants then kind = kind - GRANTS end
   local tellsParts = kind >= TELLS_PARTS
   if tellsParts then kind = kind - TELLS_PARTS end
   local stepMs, countsRejected = windowMs, kind >= COUNTS_REJECTED
@@ -58,6 +60,7 @@ for i = 1, nextNumber() do
     base = base,
     leftMs = windowMs <= WIDEST_IN_PLACE and leftMs,
     countsRejected = countsRejected,
+    grants = grants,
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
     isHash = isHash,
     countsInHash = isHash and not tellsParts and not countsRejected,

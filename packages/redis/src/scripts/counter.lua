@@ -24,6 +24,8 @@ local function used(policy, startMs, previous, current, parts)
   local kind = policy.kind
   if kind == SLIDING then return current + weighted(policy, previous, policy.windowMs, nowMs - startMs) end
   if kind == STRICT or kind == IN_FLIGHT then return current + previous end
+  -- The previous count is the units that are granted in addition to the limit.
+  if kind == CALENDAR then return current - previous end
   if kind == LEVEL then return current + (previous > 0 and 1 or 0) end
   if kind == BUCKETED then
     local oldest = oldestOf(policy, parts)
@@ -61,7 +63,7 @@ local function unpackValue(key, policy, value)
       isSound = isSound and sumOf(parts) == previous
     elseif kind == PENALTY then
       isSound = isSound and isSoundPenalty(previous, current)
-    elseif kind > SLIDING then
+    elseif kind > SLIDING and kind ~= CALENDAR then
       -- The entries of a log are added up only when the log refuses, because a log may have thousands of entries: see
       -- `isSoundRefusal`.
       isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))
@@ -111,7 +113,7 @@ local function stateNow(policy, startMs, previous, current, parts)
   if kind == PENALTY then return penaltyNow(policy, startMs, previous, current) end
   if kind >= BUCKETED then return subWindowsNow(policy, startMs, previous, current, parts) end
   if kind == CALENDAR then
-    if current == 0 or startMs < alignedMs then return alignedMs, 0, 0, false end
+    if current + previous == 0 or startMs < alignedMs then return alignedMs, 0, 0, false end
     if startMs <= nowMs then return alignedMs, previous, current, false end
     local nearestMs = min(startMs, policy.endsMs)
     return nearestMs, previous, current, nearestMs < startMs
@@ -133,7 +135,7 @@ local function endMs(policy, startMs, previous, current, parts)
   if kind == LOG then return logEndMs(policy, startMs, parts or "") end
   if kind == PENALTY then return penaltyEndMs(policy, startMs, previous, current) end
   if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
-  if kind == CALENDAR and current > 0 then
+  if kind == CALENDAR and current + previous > 0 then
     local _, endsMs = periodAt(policy.detail, policy.windowMs, startMs)
     return endsMs
   end
@@ -210,7 +212,8 @@ local function readState(key, policy, got, added)
   if not startMs then startMs, previous, current, parts = unpackValue(key, policy, value) end
   if not startMs then return end
   local kind = policy.kind
-  local isWindow = kind <= CALENDAR or kind == BUCKETED or kind == STRICT
+  -- The end of a calendar period changes with the rules of its time zone.
+  local isWindow = kind <= FIRST_HIT or kind == BUCKETED or kind == STRICT
   local start, before, now, isBack, text = stateNow(policy, startMs, previous, current, parts or "")
   if now < 0 then return end
   return start, before, now, isBack, text, isWindow and start == startMs and current > 0 and now > 0
@@ -229,6 +232,7 @@ local function withRejected(policy, startMs, previous, current, parts, units)
   if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end
   if kind == IN_FLIGHT then return startMs, previous, current, parts end
   if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
+  if kind == CALENDAR then most = most + previous end
   -- Limit the count further, so that the sum of all sub-windows stays exact.
   if kind >= BUCKETED then most = min(most, LARGEST - previous) end
   -- Refused units fill the bucket. A full bucket never contains an additional fraction of a unit.
@@ -240,7 +244,9 @@ end
 -- if all of these units have passed.
 local function withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
   local kind = policy.kind
-  if kind == LEVEL then
+  if policy.grants then
+    return startMs, max(0, min(previous + units, LARGEST - policy.limit)), current
+  elseif kind == LEVEL then
     local rest, left = levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
     if rest then return startMs, rest, left end
   elseif kind == PERIODIC then

@@ -39,8 +39,9 @@ local LONGEST_BLOCK = 31622400000
 local IN_FLIGHT, SLIDING, FIXED, FIRST_HIT, CALENDAR, LEVEL = 0, 1, 2, 3, 4, 5
 local PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 6, 7, 8, 9, 10
 -- Flags that are added to a policy's kind. The first flag means that refused requests count. The second flag means
--- that replies to grants of a strict policy also contain every part.
-local COUNTS_REJECTED, TELLS_PARTS = 16, 32
+-- that replies to grants of a strict policy also contain every part. The third flag means that refunds grant their units
+-- for the current calendar period.
+local COUNTS_REJECTED, TELLS_PARTS, GRANTS = 16, 32, 64
 
 -- Set by take-one.lua or input.lua. `input` is a list of numbers. `givenNow` is the time at which to decide, or -1
 -- for the server's own time. After `untilMs`, the script counts nothing, unless `untilMs` is 0.

@@ -18,6 +18,8 @@ const PENALTY = 10
 const COUNTS_REJECTED = 16
 /** A flag that is added to the kind of a strict policy if replies to grants must also contain every part. */
 const TELLS_PARTS = 32
+/** A flag that is added to the kind of a policy whose refunds grant units for the current calendar period. */
+const GRANTS = 64
 /** Largest count of the current window that fits in a packed value. */
 const MOST_PACKED = 2 ** 20 - 1
 /** Largest count that fits in the hash of a strict window. */
@@ -157,6 +159,8 @@ function numberOf({ algorithm, align, periods, buckets, refill }: Policy): numbe
       return LEVEL
     case "penalty":
       return PENALTY
+    case "grant":
+      return periods === undefined ? undefined : CALENDAR
   }
   return undefined
 }
@@ -175,7 +179,13 @@ function tellingKindOf(policy: Policy, isPart: boolean): number {
   const kind = kindOf(policy)
   // With extra units, a grant may exceed the limit. Every part is then needed to compute when the next unit comes back.
   const tellsParts = kind === STRICT && (isPart || hasExtra(policy))
-  return kind + (tellsParts ? TELLS_PARTS : 0) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
+  const grants = policy.algorithm === "grant"
+  return (
+    kind +
+    (grants ? GRANTS : 0) +
+    (tellsParts ? TELLS_PARTS : 0) +
+    (policy.countRejected === true ? COUNTS_REJECTED : 0)
+  )
 }
 
 function hasExtra({ extra = 0 }: Policy): boolean {

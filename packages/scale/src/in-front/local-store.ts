@@ -160,7 +160,10 @@ export abstract class LocalStore<
 
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
     this.checkOpen()
-    const rest = refunds.filter((refund) => !this.takeBack(refund, this.find(refund)))
+    const rest = refunds.filter(
+      // Granted units belong to the shared counter, not to the units that this process holds.
+      (refund) => refund.policy.algorithm === "grant" || !this.takeBack(refund, this.find(refund)),
+    )
     // Pass an empty refund to the wrapped store, so that it fails as it would without this store.
     if (rest.length === refunds.length) return this.wrapped.refund(rest, withinMs)
     return rest.length === 0 ? undefined : this.#refundPart(rest, withinMs)

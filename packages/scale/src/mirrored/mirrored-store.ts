@@ -86,8 +86,8 @@ class MirroredStore extends StoreWrapper {
   }
 
   /**
-   * Refunds units in this data center now, and in other data centers with the next charges. Blocks apply everywhere
-   * immediately.
+   * Refunds units in this data center now, and in other data centers with the next charges. Blocks and granted units apply
+   * everywhere immediately.
    */
   refund(refunds: readonly Refund[], withinMs?: number): Promise<void> {
     this.checkOpen()
@@ -98,7 +98,7 @@ class MirroredStore extends StoreWrapper {
 
   async #refund(refunds: readonly Refund[], withinMs: number | undefined): Promise<void> {
     const blocks = refunds.filter(
-      ({ policy, units }) => units < 0 && policy.algorithm === "penalty" && this.#isMirrored(policy),
+      ({ policy, units }) => isOfOperator(policy, units) && this.#isMirrored(policy),
     )
     const near = this.wrapped.refund(refunds, withinMs)
     if (blocks.length === 0) await near
@@ -137,7 +137,7 @@ class MirroredStore extends StoreWrapper {
   }
 
   #collect(key: CounterKey, units: number, after: CounterState): void {
-    const isLocal = key.policy.algorithm === "penalty" || releases(key.policy)
+    const isLocal = ["penalty", "grant"].includes(key.policy.algorithm) || releases(key.policy)
     if (units === 0 || isLocal || !this.#isMirrored(key.policy)) return
     for (const mirror of this.#mirrors) mirror.add(key, units, after)
   }
@@ -146,6 +146,11 @@ class MirroredStore extends StoreWrapper {
   #isMirrored({ name }: Policy): boolean {
     return name === "" || this.#rules(name)
   }
+}
+
+/** True if a refund is a call of an operator: a block or a grant. */
+function isOfOperator({ algorithm }: Policy, units: number): boolean {
+  return algorithm === "grant" || (algorithm === "penalty" && units < 0)
 }
 
 /** Waits until all calls have ended, and then rejects with the first error. */

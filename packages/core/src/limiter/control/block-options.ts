@@ -26,7 +26,7 @@ export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
       : `${show(given.for)} is ${forMs === undefined ? "not a duration" : "too long"}`
   const accepted = `${DURATION_ACCEPTED}; at most ${formatDuration(LONGEST_BLOCK_MS)}`
   const hint = hintFor(given.for, "a duration", accepted)
-  throw new InvalidOptionError([{ path: "for", message: message + hint, accepted }])
+  throw wrong("for", message + hint, accepted)
 }
 
 /** The options of `peek` or `explain`, with the amounts that they give. */
@@ -48,23 +48,37 @@ export function parsePeekOptions(
   return { amounts: parseAmounts({ cost, units }, unitNames), rules }
 }
 
-/** Returns the error of `peek` for a named client whose limit or window is computed from its requests. */
+/** Returns the error of `peek` for a named client whose limit, window or period is computed from its requests. */
 export function limitUnknown(rule: string): InvalidOptionError {
   const message = `is named by rule ${show(rule)}, whose limit or window is a function of the request`
-  const accepted = "a request of the client, from which the function can compute them"
-  return new InvalidOptionError([{ path: "request", message, accepted }])
+  return wrong("request", message, "a request of the client, from which the function can compute them")
 }
 
 /** Returns the error of `block` for a client that no rule could refuse, because a block would have no effect. */
 export function refusedByNone(): InvalidOptionError {
-  return new InvalidOptionError([
-    {
-      path: "request",
-      message: "is not limited by any of these rules, so a block would have no effect",
-      accepted:
-        'a request that a rule limits: the request has the rule\'s field (for "ip": { remoteAddress: "192.0.2.7" }) and is not ' +
-        "on its allow list, and the rule has a finite limit and is not a shadow rule; to block by a rule for the whole " +
-        'service, name the rule in "rules"',
-    },
-  ])
+  return wrong(
+    "request",
+    "is not limited by any of these rules, so a block would have no effect",
+    'a request that a rule limits: the request has the rule\'s field (for "ip": { remoteAddress: "192.0.2.7" }) and is not ' +
+      "on its allow list, and the rule has a finite limit and is not a shadow rule; to block by a rule for the whole " +
+      'service, name the rule in "rules"',
+  )
+}
+
+/** Returns the error of `grant` for a number of units that cannot be granted. */
+export function notGrantable(units: unknown): InvalidOptionError {
+  const accepted = "a whole number except 0; a negative number takes granted units back"
+  return wrong("units", `${show(units)} is not a number of units`, accepted)
+}
+
+/** Returns the error of `grant` for a named rule without `per`, or for a client that no rule with `per` limits. */
+export function notByCalendar(rule?: string): InvalidOptionError {
+  const accepted = "a client that a rule with per limits; for other rules, change their limit or overrides"
+  return rule === undefined
+    ? wrong("request", "is not limited by any rule with per, so a grant would have no effect", accepted)
+    : wrong("rules", `contains ${show(rule)}, which has no calendar period`, accepted)
+}
+
+function wrong(path: string, message: string, accepted: string): InvalidOptionError {
+  return new InvalidOptionError([{ path, message, accepted }])
 }

@@ -8,18 +8,25 @@ import type { CounterKey } from "../../stores/store.ts"
 import { CallbackResults } from "../callbacks/callback-results.ts"
 import type { LimiterState } from "../checking/limiter-state.ts"
 import type { PreparedRequest } from "../checking/prepared-request.ts"
-import type { BlockOptions, ResetOptions, UnblockOptions } from "../interface/limiter.ts"
+import type { BlockOptions, RuleSelection } from "../interface/limiter.ts"
 import type { RuleExplanation } from "../interface/rule-explanation.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { type ClientRule, clientRule } from "../rule-set/client-rule.ts"
 import type { RouteRules } from "../rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "../rule-set/rule-set.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
-import { limitUnknown, type ParsedPeekOptions, parseBlockOptions, refusedByNone } from "./block-options.ts"
+import {
+  limitUnknown,
+  notByCalendar,
+  notGrantable,
+  type ParsedPeekOptions,
+  parseBlockOptions,
+  refusedByNone,
+} from "./block-options.ts"
 import { parseRuleNames, requireKnown } from "./call-options.ts"
 import { explanationOf, mismatchOf } from "./explain-rules.ts"
 
-/** Resets, blocks and unblocks a client under the named rules, including rules of routes. */
+/** Resets, blocks, unblocks and grants units to a client under the named rules, including rules of routes. */
 export class ClientControl<Request> {
   readonly #options: ParsedOptions
   readonly #state: LimiterState<Request>
@@ -85,7 +92,7 @@ export class ClientControl<Request> {
     return found.find((rule) => rule !== undefined) as ClientRule
   }
 
-  async reset(request: Request, options: ResetOptions): Promise<void> {
+  async reset(request: Request, options: RuleSelection): Promise<void> {
     requireKnown(options, ["rules"], "reset()")
     // A disabled limiter has not claimed its names, so the counters may belong to another limiter.
     if (!this.#options.enabled) return
@@ -101,14 +108,14 @@ export class ClientControl<Request> {
     const { forMs, rules } = parseBlockOptions(options)
     if (!this.#options.enabled) return
     await this.#rules.live?.first
-    const counters = await this.#blockCounters(request, rules)
+    const counters = await this.#countersBy(request, rules, blockCounter)
     if (counters.length === 0) throw refusedByNone()
     const watch = this.#state.blockWatch()
     await this.#state.decider.corrections.block([...counters, watch.counter], forMs)
     watch.began()
   }
 
-  async unblock(request: Request, options: UnblockOptions): Promise<void> {
+  async unblock(request: Request, options: RuleSelection): Promise<void> {
     requireKnown(options, ["rules"], "unblock()")
     if (!this.#options.enabled) return
     const counters = await this.#countersOf(request, options?.rules)
@@ -116,20 +123,43 @@ export class ClientControl<Request> {
     this.#state.wake(counters)
   }
 
-  /** Returns the counters that store a block of a client. */
-  async #blockCounters(
+  /** Grants units under rules with `per`. Returns the counters that have them now. */
+  async grant(request: Request, units: number, options: RuleSelection): Promise<readonly CounterKey[]> {
+    requireKnown(options, ["rules"], "grant()")
+    if (!Number.isSafeInteger(units) || units === 0) throw notGrantable(units)
+    if (!this.#options.enabled) return []
+    await this.#rules.live?.first
+    const rules = options?.rules
+    if (request instanceof NamedClient) {
+      const { rule } = await this.#ruleOf(request, rules)
+      if (typeof rule.calendar?.anchor === "function") throw limitUnknown(rule.name)
+    }
+    const own = [...this.#rules.current.rules, ...this.#routes.all.map(({ rule }) => rule)]
+    const byCalendar = own.flatMap(({ name, calendar }) => (calendar === undefined ? [] : [name]))
+    const other = this.parseNames(rules)?.find((name) => !byCalendar.includes(name))
+    if (other !== undefined) throw notByCalendar(other)
+    const counters = await this.#countersBy(request, rules, grantCounter)
+    if (counters.length === 0) throw notByCalendar()
+    await this.#state.decider.corrections.grant(counters, units)
+    this.#state.wake(counters)
+    return counters
+  }
+
+  /** Returns those counters of a client that `counterOf` returns for its checks. */
+  async #countersBy(
     request: Request,
     given: readonly string[] | undefined,
+    counterOf: (check: RuleCheck, rules: readonly ParsedRule[]) => readonly CounterKey[],
   ): Promise<readonly CounterKey[]> {
     if (request instanceof NamedClient) {
       const { rule, check } = await this.#ruleOf(request, given)
-      return check().flatMap((made) => blockCounter(made, [rule]))
+      return check().flatMap((made) => counterOf(made, [rule]))
     }
     const names = this.parseNames(given)
     const facts = this.#state.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     return this.#eachSet(results, names, (ruleSet, own) =>
-      ruleSet.checksBy(facts, results, 1, own).flatMap((check) => blockCounter(check, ruleSet.rules)),
+      ruleSet.checksBy(facts, results, 1, own).flatMap((check) => counterOf(check, ruleSet.rules)),
     )
   }
 
@@ -177,15 +207,27 @@ function isBlocking({ policy }: CounterKey): boolean {
 
 /**
  * Returns the counter that stores a block under the checked rule. Returns an empty array if the rule could not refuse
- * the client. Also returns one if the request has neither the rule's field nor an address, because a block would
- * affect all such requests or none.
+ * the client.
  */
-function blockCounter(
-  { policy, penalty, partition, refusal }: RuleCheck,
-  rules: readonly ParsedRule[],
-): readonly CounterKey[] {
-  if (penalty === undefined || refusal === "missing-field") return []
-  const isNobody =
-    partition === SHARED && rules.some(({ name, onMissing }) => name === policy.name && onMissing === "ip")
-  return isNobody ? [] : [{ policy: penalty, partition }]
+function blockCounter(check: RuleCheck, rules: readonly ParsedRule[]): readonly CounterKey[] {
+  const { penalty: policy, partition } = check
+  return policy === undefined || isOfNobody(check, rules) ? [] : [{ policy, partition }]
+}
+
+/**
+ * Returns the counter that stores the units granted under the checked rule. Returns an empty array if its windows are not
+ * calendar periods.
+ */
+function grantCounter(check: RuleCheck, rules: readonly ParsedRule[]): readonly CounterKey[] {
+  const { policy, partition } = check
+  return policy.periods === undefined || isOfNobody(check, rules) ? [] : [{ policy, partition }]
+}
+
+/**
+ * True if the request has neither the rule's field nor an address. A block or a grant would affect all such requests or
+ * none.
+ */
+function isOfNobody({ policy, partition, refusal }: RuleCheck, rules: readonly ParsedRule[]): boolean {
+  const isShared = () => rules.some(({ name, onMissing }) => name === policy.name && onMissing === "ip")
+  return refusal === "missing-field" || (partition === SHARED && isShared())
 }

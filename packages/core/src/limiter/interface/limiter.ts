@@ -58,6 +58,11 @@ export interface LimiterEvents<Request> {
    * and several processes emit the event separately. A refusal because no rules have loaded emits none.
    */
   "first-refusal": [decision: Decision, request: Request, call: DecisionCall]
+  /**
+   * Emitted when `grant` of this limiter has granted units, or has taken them back (negative units). `policy.name` of a
+   * counter is the name of the rule, and `policy.periods` contains the boundaries of its periods.
+   */
+  granted: [units: number, counters: readonly CounterKey[]]
   /** Emitted each time the store fails to respond, so that a decision is made without the store. */
   "store-error": [error: StoreUnavailableError]
   /**
@@ -120,6 +125,7 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
   decided: true,
   "near-limit": true,
   "first-refusal": true,
+  granted: true,
   "store-error": true,
   degraded: true,
   recovered: true,
@@ -203,30 +209,19 @@ export interface PeekOptions extends AmountOptions {
   readonly rules?: readonly string[] | undefined
 }
 
-/** The rules under which a client is unblocked. */
-export interface UnblockOptions {
+/** The rules under which a client is reset, blocked, unblocked or granted units. */
+export interface RuleSelection {
   /**
-   * Names of the rules under which the client is unblocked. Default: all rules that count by client, but not rules
-   * for the whole service.
+   * Names of rules, which then need not match the request. Default: all rules that count by client, but not rules for the
+   * whole service. `grant` takes only rules with `per`, and `reset` takes rules with `concurrent` only if they are named.
    */
   readonly rules?: readonly string[] | undefined
 }
 
 /** The duration of a client's block, and the rules it applies to. */
-export interface BlockOptions extends UnblockOptions {
+export interface BlockOptions extends RuleSelection {
   /** Duration from now: milliseconds, or a string such as "1 hour"; at most 366 days. */
   readonly for: number | string
-  /**
-   * Names of rules to block the client under. Default: all rules that count by client, but not rules for the whole
-   * service.
-   */
-  readonly rules?: readonly string[] | undefined
-}
-
-/** The counters that `reset` resets. */
-export interface ResetOptions {
-  /** Names of rules whose counters are reset. Default: all rules that count units by client. */
-  readonly rules?: readonly string[] | undefined
 }
 
 /**
@@ -485,7 +480,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * and up to 100 windows that the function has returned in this process. Waits for the store as long as a decision does,
    * and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
    */
-  reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
+  reset(request: Request | RequestFacts, options?: RuleSelection): Promise<void>
   /**
    * Blocks this request's client. Rules refuse the client until the time has passed, with `refusal: "blocked"` and
    * with the remaining time as `retryAfterMs`. A longer block stays in force. Requests of cost 0 and shadow rules are
@@ -516,7 +511,28 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * blocks of a penalty grow, the next one has the first length again. Another process may cache a refusal for up to
    * the store's `denyCacheMs`. Rejects as `reset` does.
    */
-  unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
+  unblock(request: Request | RequestFacts, options?: RuleSelection): Promise<void>
+  /**
+   * Grants this request's client units in addition to its limit, under rules with `per`, for the current calendar period.
+   * A negative number takes granted units back, at most all of them. The units are saved in the counter in the store, so
+   * all processes admit them from their next read on. Another process may cache a refusal for up to the store's
+   * `denyCacheMs`. `PolicyCheck.granted` shows the units. They end with the period, and with `reset`. One request still
+   * takes at most the limit.
+   *
+   * Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. **A second call grants
+   * the units twice.** If the error's `outcome` is "unknown", compare `granted` before another call.
+   *
+   * Rejects with {@link InvalidOptionError} if no rule with `per` limits the client. Also rejects for a client of
+   * `limiter.client`, if the rule's anchor is a function.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ name: "monthly", limit: 1_000, per: "month" })
+   * await limiter.grant({ remoteAddress: "192.0.2.7" }, 5_000) // until the end of the month
+   * ```
+   */
+  grant(request: Request | RequestFacts, units: number, options?: RuleSelection): Promise<void>
   /**
    * Resolves when rules are loaded. Rejects with the reason if loading fails; with `retry`, a failed load does not
    * end the wait. Aborting `signal` ends the wait. The call keeps the process alive while it waits, which a limiter
