@@ -6,7 +6,7 @@ import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/gr
 export const MOST_PACKED: number = 2 ** 20 - 1
 const DAY_MS = 86_400_000
 const START_MS = Date.UTC(2024, 0, 1)
-const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS]
+const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS, 366 * DAY_MS]
 const LIMITS = [1, 2, 5, 10, 100, MOST_PACKED, MOST_PACKED + 1]
 
 /** Changes to a policy that do not change its counter. A member that is null does not change the policy. */
@@ -45,11 +45,15 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
     })
     .map(({ amounts, kind, extra, change, countRejected }) => {
       if (isPenalties(kind)) return kind.penalties.map(penaltyOf)
+      // Permits last for at most an hour.
+      const windowMs =
+        kind.algorithm === "in-flight" ? Math.min(amounts.windowMs, 30 * DAY_MS) : amounts.windowMs
       const policy: Policy = {
         name: "trace",
         counter: "",
         align: "epoch",
         ...amounts,
+        windowMs,
         ...kind,
         ...periodsOf(amounts, kind),
       }
