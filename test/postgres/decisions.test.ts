@@ -1,10 +1,15 @@
 import { createLimiter } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { recordDecisions } from "@sluice/recording"
+import { redisStore } from "@sluice/redis"
+import { Redis } from "ioredis"
 import { Pool } from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { postgresDecisions, TABLE, USAGE } from "../../examples/src/postgres/decisions.ts"
+import { takeMissing, type Usage } from "../../examples/src/postgres/take-missing.ts"
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts"
+import { redisForTests } from "../servers/redis-for-tests.ts"
+import { startRedis } from "../servers/redis-server.ts"
 
 const START_MS = Date.UTC(2024, 0, 15)
 let server: PostgresServer
@@ -115,6 +120,59 @@ it("the decisions table accepts any string as a client", async () => {
   const clients: string[] = rows.map(({ client }) => client)
   expect(clients).toEqual(expect.arrayContaining(["a\ufffdb", keys[1], keys[2], keys[3]]))
   expect(new Set(clients).size).toBe(6)
+})
+
+describe("takeMissing", async () => {
+  const { client: redis, server: redisServer } = await redisForTests()
+  const clock = manualClock(START_MS)
+  const limiter = createLimiter<{ readonly client: string }>({
+    ...{ service: "shop", name: "per-client", limit: 10, per: "month" },
+    ...{ field: "account", fields: { account: ({ client }) => client } },
+    ...{ clock, store: redisStore({ client: redis, clock }), storeTimeoutMs: 5_000 },
+  })
+  afterAll(() => limiter.close())
+
+  async function usedBy(client: string): Promise<number> {
+    return 10 - (await limiter.peek({ client })).remaining
+  }
+
+  it("takes the recorded units that a Redis has lost, and takes none twice", async () => {
+    const recorder = recordDecisions(limiter, postgresDecisions(pool), { clock })
+    await limiter.decide({ client: "ann" }, { cost: 7 })
+    await limiter.decide({ client: "bob" }, { cost: 3 })
+    await redisServer.command("FLUSHALL")
+    await limiter.decide({ client: "ann" }, { cost: 1 })
+    await recorder.close()
+    expect([await usedBy("ann"), await usedBy("bob")]).toEqual([1, 0])
+
+    const { rows } = await pool.query<Usage>(USAGE)
+    for (let time = 0; time < 2; time++) {
+      await takeMissing(limiter, rows)
+      expect([await usedBy("ann"), await usedBy("bob")]).toEqual([8, 3])
+    }
+  })
+
+  it("uses up the limit of a client that got more than its limit, because Redis had lost its units", async () => {
+    await redisServer.command("FLUSHALL")
+    await takeMissing(limiter, [{ client: "ann", units: "17" }])
+    expect(await usedBy("ann")).toBe(10)
+  })
+})
+
+it("takeMissing rejects while Redis does not respond", async () => {
+  const redisServer = await startRedis()
+  const redis = new Redis(redisServer.port, redisServer.host)
+  redis.on("error", () => {})
+  const quiet = { warn() {}, error() {} }
+  const limiter = createLimiter<Usage>({
+    ...{ service: "shop", name: "per-client", limit: 10, per: "month" },
+    ...{ field: "account", fields: { account: ({ client }) => client } },
+    ...{ store: redisStore({ client: redis }), logger: quiet },
+  })
+  await redisServer.stop()
+  await expect(takeMissing(limiter, [{ client: "ann", units: "7" }])).rejects.toThrow("does not respond")
+  await limiter.close()
+  redis.disconnect()
 })
 
 function openByKey() {
