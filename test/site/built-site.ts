@@ -43,6 +43,8 @@ export async function buildSite(): Promise<BuiltSite> {
       .find((name) => extname(name) !== "" && name.startsWith(folder) && existsSync(name))
     response.writeHead(file === undefined ? 404 : 200, {
       "content-type": TYPES[extname(file ?? ".html")] ?? "",
+      // Otherwise, each page would load what it has in common with the others, and the pages it links to, again.
+      "cache-control": "max-age=3600",
     })
     response.end(readFileSync(file ?? join(folder, "404.html")))
   })

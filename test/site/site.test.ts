@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { join } from "node:path"
-import axe from "axe-core"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { addressOf, GROUPS } from "../../docs/.vitepress/pages.ts"
@@ -11,11 +11,15 @@ import { SEARCHES } from "./searches.ts"
 
 // Opens the built site in a real browser.
 
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
+
 let site: BuiltSite
 let browser: Browser
+let desktop: OpenPage
 beforeAll(async () => {
   site = await buildSite()
   browser = await startChromium()
+  desktop = await newPage()
   // The timeout is long enough to download Chromium over a slow network.
 }, 600_000)
 afterAll(async () => {
@@ -44,14 +48,15 @@ const ON_A_PHONE = [
 interface OpenPage {
   readonly page: Page
   /** Messages in the console and uncaught errors. */
-  readonly complaints: readonly string[]
+  readonly complaints: string[]
   /** Requests to other hosts. */
-  readonly foreign: readonly string[]
+  readonly foreign: string[]
 }
 
-async function open(address: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
+async function newPage(options: BrowserContextOptions = {}): Promise<OpenPage> {
   const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options })
   const page = await context.newPage()
+  await page.addInitScript({ path: AXE })
   const complaints: string[] = []
   const foreign: string[] = []
   page.on("console", (message) => complaints.push(message.text()))
@@ -59,13 +64,23 @@ async function open(address: string, options: BrowserContextOptions = {}): Promi
   page.on("request", (request) => {
     if (!request.url().startsWith(site.origin)) foreign.push(request.url())
   })
-  await page.goto(site.origin + address, { waitUntil: "load" })
   return { page, complaints, foreign }
+}
+
+/** Goes to an address, and waits until Vue has taken over the page. */
+async function visit(page: Page, address: string): Promise<void> {
+  await page.goto(site.origin + address, { waitUntil: "load" })
+  await page.waitForFunction('document.querySelector("#app").__vue_app__ !== undefined')
+}
+
+async function open(address: string, options?: BrowserContextOptions): Promise<OpenPage> {
+  const opened = await newPage(options)
+  await visit(opened.page, address)
+  return opened
 }
 
 /** Returns the findings of axe-core in a page. */
 async function findingsIn(page: Page): Promise<string[]> {
-  await page.addScriptTag({ content: axe.source })
   return await page.evaluate<string[]>(`axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html.slice(0, 200))))`)
 }
@@ -74,15 +89,17 @@ describe("the site", () => {
   it.each(ADDRESSES)(
     "shows %s without an error, a request to another host, or a finding of axe-core",
     async (address) => {
-      const { page, complaints, foreign } = await open(address)
-      expect({ complaints, foreign, findings: await findingsIn(page) }).toEqual({
+      // All addresses share a page, because a new one would compile all scripts again.
+      const { page, complaints, foreign } = desktop
+      await visit(page, address)
+      const findings = await findingsIn(page)
+      expect({ complaints: complaints.splice(0), foreign: foreign.splice(0), findings }).toEqual({
         complaints: [],
         foreign: [],
         findings: [],
       })
       expect(await page.locator("h1").count()).toBe(1)
       expect(await page.title()).not.toBe("")
-      await page.context().close()
     },
   )
 
@@ -154,7 +171,9 @@ describe("the site", () => {
 describe("the search", () => {
   let page: Page
   beforeAll(async () => {
-    page = (await open("/")).page
+    page = (await newPage()).page
+    await page.clock.install()
+    await visit(page, "/")
     // On a busy machine, the page is shown before its script listens to keys. Each search would then wait for 30 s.
     await until("the search is open", async () => {
       await page.keyboard.press("Control+k")
@@ -165,10 +184,12 @@ describe("the search", () => {
   afterAll(() => page?.context().close())
 
   it.each(SEARCHES)('finds "$words" on $pages', async ({ words, pages, among = 1 }) => {
-    // The search box starts a moment after the last key, so clear the previous results first.
+    // Clear the previous results first, because a search starts 200 ms after the last key. Move the clock that far.
     await page.fill("#localsearch-input", "")
+    await page.clock.runFor(200)
     await page.waitForFunction('document.querySelector(".VPLocalSearchBox .result") === null')
     await page.fill("#localsearch-input", words)
+    await page.clock.runFor(200)
     await page.waitForSelector(".VPLocalSearchBox .result")
     const found = await page.evaluate<string[]>(
       `[...document.querySelectorAll(".VPLocalSearchBox .result")].map(({ href }) => new URL(href).pathname)`,
