@@ -465,7 +465,8 @@ describe("a mistake in a sluice clients command with Redis", () => {
   })
 })
 
-describe("a Redis that cannot be used", () => {
+// Concurrent, because the tests mostly wait for timeouts.
+describe.concurrent("a Redis that cannot be used", () => {
   const show = (url: string) => inRedis(["show", "per-user", "ada"], { REDIS_URL: url })
 
   it.each([
@@ -484,7 +485,7 @@ describe("a Redis that cannot be used", () => {
     expect(err).not.toContain("s3cret")
   })
 
-  it("is reported within ten seconds if it is frozen", async () => {
+  it("is reported within ten seconds if it is frozen", async ({ onTestFinished }) => {
     const frozen = await startRedis()
     onTestFinished(() => frozen.stop())
     frozen.freeze()
@@ -503,7 +504,7 @@ describe("a Redis that cannot be used", () => {
     expect([code, err]).toEqual([3, expect.stringContaining("NOPERM")])
   })
 
-  it("is reported if it is a replica", async () => {
+  it("is reported if it is a replica", async ({ onTestFinished }) => {
     const replica = await startRedis({ args: ["--replicaof", "127.0.0.1", `${server.port}`] })
     onTestFinished(() => replica.stop())
     const REDIS_URL = `redis://127.0.0.1:${replica.port}`
