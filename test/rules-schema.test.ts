@@ -1,8 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Ajv } from "ajv"
+import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { rulesSchemaText } from "../packages/core/rules.schema.ts"
+import { formatRuleDocument } from "../packages/core/src/rules/documents/format-document.ts"
+import { readRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"
+import { goodRules } from "../packages/core/src/rules/testing/good-rules.ts"
 import { readRuleFile } from "../packages/rules/src/sources/rule-file.ts"
 import { valuesIn } from "../packages/rules/src/text/document-text.ts"
 
@@ -34,6 +38,7 @@ const DEVIATIONS: Readonly<Record<string, string>> = {
   "penalty-in-vain.yaml": "a penalty of the whole service, and refusals where requests are held",
   "match-values-wrong.yaml": "values that a field of the match never has",
   "member-not-used.yaml": "a member that the algorithm does not use",
+  "time-zone-wrong.yaml": "a time zone that does not exist",
   "soft-below-one-unit.yaml": "a percentage of less than one unit",
 }
 
@@ -120,6 +125,58 @@ describe("the JSON Schema of rules", () => {
     for (const rule of [{ concurrent: 5 }, { hold: "1m" }, { ...inFlight, concurrent: 1_000_001 }])
       expect(errors(rule)).not.toEqual([])
     for (const buckets of [1, 361, 2.5]) expect(errors({ buckets })).toContain("/rules/0/buckets")
+  })
+
+  it("accepts every valid rule in its stored form", () => {
+    fc.assert(
+      fc.property(goodRules, (rules) => {
+        const isValid = validate({ rules: formatRuleDocument("a", rules).rules })
+        expect({ isValid, errors: validate.errors }).toEqual({ isValid: true, errors: null })
+      }),
+    )
+  })
+
+  it("accepts a rule with any members of a calendar exactly if the parser does", () => {
+    let accepted = 0
+    const someOf = (absent: number, ...values: readonly unknown[]) =>
+      fc.oneof(
+        { weight: absent, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.constantFrom(...values) },
+      )
+    const anchors = [0, 1, 7, 8, 31, 32, 1.5, "1", "07", "8", "31", "00", "04-01", "02-29", "02-30", "4-1"]
+    const dates = ["2026-01-31", "2026-13-01", "2026-01-31T10:00:00Z", "31 January", true, [1]]
+    const members = fc.record({
+      limit: someOf(19, undefined, 0, "5"),
+      per: someOf(1, "day", "week", "month", "year", "month", "hour", 1),
+      time_zone: someOf(1, "UTC", "Europe/Berlin", 1),
+      anchor: someOf(1, ...anchors, ...dates),
+      window: someOf(19, "1 day"),
+      rate: someOf(19, { requests_per_unit: 5, unit: "day" }),
+      concurrent: someOf(19, 5),
+      hold: someOf(19, "5 seconds"),
+      algorithm: someOf(19, "fixed-window", "sliding-window"),
+      align: someOf(19, "epoch"),
+      buckets: someOf(19, 6),
+      burst: someOf(19, 9),
+      refill: someOf(19, "periodic"),
+      count_rejected: someOf(19, true),
+    })
+    fc.assert(
+      fc.property(members, fc.constantFrom({}, { limit: 5 }, { limit: 5 }), (some, limit) => {
+        const given = { field: "ip", ...limit, ...JSON.parse(JSON.stringify(some)) }
+        // The schema does not check which members another algorithm uses.
+        fc.pre(
+          given.per !== undefined ||
+            (given.align ?? given.buckets ?? given.burst ?? given.refill) === undefined,
+        )
+        const { problems } = readRuleDocument({ rules: [given] })
+        const isValid = validate({ rules: [given] })
+        if (isValid) accepted += 1
+        expect({ given, isValid, problems }).toMatchObject({ isValid: problems.length === 0 })
+      }),
+      { numRuns: 1_000 },
+    )
+    expect(accepted).toBeGreaterThan(40)
   })
 
   it("is exported by the package", () => {

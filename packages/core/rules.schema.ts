@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { toJsonSchema } from "@valibot/to-json-schema"
+import type { CalendarPeriod } from "./src/ground/calendar.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import {
   ruleDocument,
@@ -54,6 +55,23 @@ const duration = (examples: readonly string[]): readonly object[] => [
 const FIELD =
   "^((header|cookie):[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}|(query|param):.{1,128}|body:[^.]{1,128}(\\.[^.]{1,128}){0,7}|[\\w.-]{1,64})$"
 
+const MONTH_DAY =
+  "((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|[12]\\d))"
+/** A day that is a number up to `last`, also as a string that `digits` matches, or a date. */
+const anchorDay = (last: number, digits: string): object => ({
+  anyOf: [
+    { type: "integer", minimum: 1, maximum: last },
+    { type: "string", pattern: `^(${digits}|\\d{4}-${MONTH_DAY}(T.*)?)$` },
+  ],
+})
+/** The anchors of each period, as `anchorOf` reads them. */
+const ANCHORS: Readonly<Record<CalendarPeriod, object | false>> = {
+  day: false,
+  week: anchorDay(7, "0?[1-7]"),
+  month: anchorDay(31, "0?[1-9]|[12]\\d|3[01]"),
+  year: { type: "string", pattern: `^(\\d{4}-)?${MONTH_DAY}(T.*)?$` },
+}
+
 about.set(storedRate.shape, {
   anyOf: [...storedRate.spellings].flatMap(([spelling, { name }]) =>
     name === "limit" ? [{ required: [spelling] }] : [],
@@ -67,8 +85,31 @@ describeStored(storedRate, {
 about.set(storedRule.shape, {
   description:
     "How many units are admitted in a window, or how many requests may be in progress. They are counted for each value of the field.",
-  oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }, { required: ["concurrent"] }],
-  dependencies: { limit: ["window"], window: ["limit"], hold: ["concurrent"] },
+  oneOf: [
+    { required: ["rate"] },
+    { required: ["limit", "window"] },
+    { required: ["limit", "per"] },
+    { required: ["concurrent"] },
+  ],
+  dependencies: {
+    limit: { anyOf: [{ required: ["window"] }, { required: ["per"] }] },
+    window: ["limit"],
+    per: {
+      required: ["limit"],
+      properties: {
+        algorithm: { const: "fixed-window" },
+        ...Object.fromEntries(["align", "buckets", "burst", "refill"].map((name) => [name, false])),
+      },
+      allOf: Object.entries(ANCHORS).map(([per, anchor]) => ({
+        if: { properties: { per: { const: per } } },
+        // biome-ignore lint/suspicious/noThenProperty: it is a keyword of JSON Schema
+        then: { properties: { anchor } },
+      })),
+    },
+    time_zone: ["per"],
+    anchor: ["per"],
+    hold: ["concurrent"],
+  },
 })
 const described: Record<string, Added> = Object.fromEntries(
   Object.entries(RULE_MEMBERS).map(([name, { description, default: value }]) => [
@@ -87,6 +128,8 @@ add("field", {
   ],
 })
 add("window", { anyOf: duration(["1 minute", "15m", "1 day"]) })
+add("timeZone", { type: "string", examples: ["UTC", "Europe/Berlin"] })
+add("anchor", { type: ["integer", "string"], examples: [31, "2026-01-31", "04-01"] })
 add("hold", { anyOf: duration(["30 seconds", "5 minutes"]) })
 add("rejectionMessage", {
   examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],

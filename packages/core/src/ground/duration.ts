@@ -37,8 +37,8 @@ export const DURATION_ACCEPTED =
  * Returns the milliseconds of a duration such as `90000`, `"90 seconds"`, `"1.5 minutes"` or `"15m"`, or undefined if
  * it is invalid. The result is an integer from 1 to 2^53 - 1.
  *
- * Units are case-insensitive and may end in a plural "s". "m" is a minute. Months are not supported, because their
- * length varies.
+ * Units are case-insensitive and may end in a plural "s". "m" is a minute. Months are not durations, because their
+ * length varies. `per: "month"` of a rule counts by months.
  */
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === "number") return isWholeAndPositive(value) ? value : undefined

@@ -9,6 +9,10 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   close: "deny",
   "fail-closed": "deny",
 }
+/** Matches a calendar period, such as "month", "1 month", "per month", "months" or "monthly". */
+const PERIOD = /^(?:(?:1|per|every|an?) )?(day|dai|week|month|year)(?:s|ly)?$/
+/** Periods whose length varies, with what is closest to them if there is no calendar. */
+const VARYING: Readonly<Record<string, string>> = { month: "30 days", year: "365 days" }
 /** Matches a string that contains both a limit and its window: "5/minute" or "5 requests per minute". */
 const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
 
@@ -48,11 +52,22 @@ function ofText(given: string, noun: string, accepted: string): string | undefin
   const text = given.trim().toLowerCase()
   const [, limit, unit = ""] = PER.exec(text) ?? []
   if (limit !== undefined && /limit|rate/.test(noun)) {
+    const per = periodOf(unit)
+    if (VARYING[per] !== undefined) return `use "limit" ${limit} and "per" "${per}"`
     return `use "limit" ${limit} and "window" "${/\d/.test(unit) ? unit : `1 ${unit}`}"`
   }
+  const period = periodOf(text)
+  if (noun === "a calendar period" && period !== "") return `use "${period}"`
+  if (noun === "a unit" && VARYING[period] !== undefined)
+    return `use "limit" and "per": "${period}" instead of a rate`
+  if (noun === "a window" && VARYING[period] !== undefined)
+    return `use "per": "${period}" instead for calendar ${period}s, or "${VARYING[period]}"`
+  if (noun === "a time zone") return ofTimeZone(text)
   if (/^a (?:window|duration)$/.test(noun)) {
     if (/^\d+$/.test(text)) return `use "${text} seconds", or "${text} ms"`
-    const rest = text.replace(/^(?:per|every|an?) /, "").replace(/^(?:1 )?month$/, "30 days")
+    const rest = text
+      .replace(/^(?:per|every|an?) /, "")
+      .replace(/^(?:1 )?(?:month|year)$/, (word) => VARYING[periodOf(word)] ?? word)
     const length = /^\d/.test(rest) ? rest : `1 ${rest}`
     return rest !== text && parseDuration(length) !== undefined ? `use "${length}"` : undefined
   }
@@ -79,6 +94,18 @@ function ofText(given: string, noun: string, accepted: string): string | undefin
   return names.filter((name) => name.includes(text)).length > 1
     ? undefined
     : suggestion(given, names).slice(2) || undefined
+}
+
+/** Returns the calendar period that the text names, or an empty string. */
+function periodOf(text: string): string {
+  return PERIOD.exec(text)?.[1]?.replace("dai", "day") ?? ""
+}
+
+/** Suggests the zone of a city, such as "Europe/Berlin" for "berlin", or the zone with the closest name. */
+function ofTimeZone(text: string): string | undefined {
+  const names = Intl.supportedValuesOf("timeZone")
+  const ofCity = names.find((name) => name.toLowerCase().endsWith(`/${text.replaceAll(" ", "_")}`))
+  return ofCity === undefined ? suggestion(text, names).slice(2) || undefined : `use "${ofCity}"`
 }
 
 /**

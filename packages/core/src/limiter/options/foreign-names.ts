@@ -12,7 +12,7 @@ const MEMBER_NAMES: Names = {
   // Some limiters use seconds and others milliseconds, so a copied number could make a limit a thousand times too
   // lax.
   interval: 'use "window" instead, such as "1 minute"',
-  period: 'use "window" instead, such as "1 minute"',
+  period: 'use "window" instead, such as "1 minute", or "per", such as "month"',
   tokensPerInterval: 'use "limit" instead',
   rate: 'use "limit" and "window" instead, as in code',
   capacity: 'use "burst" of a "token-bucket" instead',

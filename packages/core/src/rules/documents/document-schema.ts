@@ -121,7 +121,7 @@ const { name, field, ...otherMembers } = RULE_MEMBERS
 export const storedRule: StoredObject = storedObject(
   "a rule",
   { name, field, rate: { shape: READ_LATER }, ...(otherMembers as Readonly<Record<string, StoredMember>>) },
-  NAMES_ELSEWHERE,
+  { ...NAMES_ELSEWHERE, timezone: "time_zone", tz: "time_zone" },
 )
 
 const SERVICE = says(

@@ -62,6 +62,18 @@ test("formatRuleDocument writes concurrent and hold in place of a rate", () => {
   expect(rulesOf({ concurrent: 5 })).toEqual([{ concurrent: 5 }])
 })
 
+test.each([
+  ["07", 7],
+  [7, 7],
+  ["2026-01-31", "2026-01-31"],
+  [new Date("2026-01-31T23:00:00Z"), "2026-01-31"],
+])("formatRuleDocument writes per in place of a rate, and the anchor %o as %j", (anchor, stored) => {
+  const rule: StorableRule = { anchor, timeZone: "Europe/Berlin", per: "month", limit: 5, field: "ip" }
+  expect(JSON.stringify(rulesOf(rule))).toBe(
+    `[{"field":"ip","limit":5,"per":"month","time_zone":"Europe/Berlin","anchor":${JSON.stringify(stored)}}]`,
+  )
+})
+
 test("formatRuleDocument writes a throttle in snake_case, after the algorithm and its options", () => {
   const throttle: Throttle = { kind: "queue", maxWaitMs: 50, maxWaiting: 7 }
   expect(
@@ -132,6 +144,17 @@ describe("formatRuleDocument", () => {
     ["x".repeat(257), [], undefined, [expect.stringContaining("service_id: ")]],
     [7, [], 1.5, ["service_id: 7 is not a service id", "version: 1.5 is not a version"]],
     ["a", "rules", undefined, [expect.stringContaining("not a list of rules")]],
+    [
+      "a",
+      [
+        { limit: 5, per: "month", anchor: () => 1 },
+        { limit: 5, window: () => "1m", name: "b" },
+      ],
+      0,
+      ["anchor", "window"].map(
+        (name, at) => `rules[${at}].${name}: is a function, and functions cannot be stored`,
+      ),
+    ],
     [
       "a",
       [{ limit: 5, window: "1m", throttle: { kind: "elastic", signal: () => true } }],

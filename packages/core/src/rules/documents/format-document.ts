@@ -1,4 +1,5 @@
 import * as v from "valibot"
+import { DURATION_ACCEPTED } from "../../ground/duration.ts"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { readShape, strict } from "../../ground/shape.ts"
 import { locate } from "../../ground/show.ts"
@@ -121,6 +122,7 @@ const MATCH = "methods, path and fields alone"
 /** The members that may be functions in code, each with the form that can be stored instead. */
 const FUNCTIONS: readonly (readonly [path: readonly string[], accepted: string])[] = [
   [["limit"], POSITIVE],
+  [["window"], DURATION_ACCEPTED],
   [["anchor"], ANCHOR_ACCEPTED],
   [["concurrent"], PERMITS_ACCEPTED],
   [["match"], MATCH],

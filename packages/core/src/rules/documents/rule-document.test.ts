@@ -102,7 +102,7 @@ test("readRuleDocument reports an invalid rule with its path, and still returns 
     problems: [
       {
         path: "rules[1].rate.unit",
-        message: '"month" is not a unit',
+        message: '"month" is not a unit; use "limit" and "per": "month" instead of a rate',
         accepted: '"second", "minute", "hour", "day", "week"',
       },
     ],
@@ -111,7 +111,7 @@ test("readRuleDocument reports an invalid rule with its path, and still returns 
   })
   expect(() => parseRuleDocument(document)).toThrow(InvalidRuleError)
   expect(() => parseRuleDocument(document)).toThrow(
-    'Wrong rules: rules[1].rate.unit: "month" is not a unit; accepted: "second", "minute", "hour", "day", "week"',
+    'Wrong rules: rules[1].rate.unit: "month" is not a unit; use "limit" and "per": "month" instead of a rate; accepted: "second", "minute", "hour", "day", "week"',
   )
 })
 
@@ -181,7 +181,7 @@ describe("a stored rule with concurrent", () => {
 
   test("is what a rule without any limit may be instead", () => {
     expect(problemsOf({ concurrent: undefined, hold: "1 minute" })).toEqual([
-      'rules[0].rate: is missing; a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window, or concurrent',
+      'rules[0].rate: is missing; a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window, or limit and per, or concurrent',
       'rules[0].hold: "1 minute" is used only by a rule with concurrent; no hold, or concurrent instead of limit and window',
     ])
   })

@@ -180,10 +180,13 @@ function* readRules(key: string, value: unknown): Pausable<readonly ListedRule[]
 function readRule(value: unknown): CheckedRule {
   const stored = readStored(storedRule, value)
   const { problems } = stored
-  const { name, field, rate: _, limit: __, window: ___, ...others } = stored.members
+  const { name, field, rate, limit: _, window: __, ...others } = stored.members
   const { limit, window, limitPath } = isObject(value) ? readSize(stored) : NO_SIZE
   const rule: Partial<Rule> = given({ name, field, limit, window, ...others })
-  const checked = checkTogether(rule, { bad: stored.bad, problems: [] })
+  // `readSize` has reported a rate with per.
+  const isTwice = rate !== undefined && others.per !== undefined
+  const bad = isTwice ? new Set([...stored.bad, "per"]) : stored.bad
+  const checked = checkTogether(rule, { bad, problems: [] })
   const between = checked.problems.map(({ path, ...problem }) => ({
     ...problem,
     path: storedPath(path, limitPath),
@@ -222,18 +225,22 @@ function readSize({ members, bad, problems }: StoredMembers): Size {
   const isGiven = (name: string): boolean => members[name] !== undefined || bad.has(name)
   const own = ["limit", isGiven("per") ? "per" : "window"].filter(isGiven)
   if (rate !== undefined) {
-    const accepted = "either rate, or limit and window"
+    const accepted = `either rate, or limit and ${isGiven("per") ? "per" : "window"}`
     problems.push(...own.map((name) => ({ path: [name], message: "is given together with rate", accepted })))
     return readRate(rate, problems)
   }
   if (own.length === 0) {
     const accepted =
-      'a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window, or concurrent'
+      'a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window, or limit and per, or concurrent'
     problems.push({ path: ["rate"], message: "is missing", accepted })
   } else if (own.length === 1) {
     const path = own[0] === "limit" ? ["window"] : ["limit"]
     const message = `is missing, but ${own[0]} is given`
-    problems.push({ path, message, accepted: `both limit and ${own[0] === "per" ? "per" : "window"}` })
+    problems.push({
+      path,
+      message,
+      accepted: own[0] === "limit" ? "both limit and window, or limit and per" : `both limit and ${own[0]}`,
+    })
   }
   return { limit, window, limitPath: ["limit"] }
 }

@@ -53,6 +53,11 @@ const orFunction = (shape: Schema, noun: string, accepted: string): Schema =>
     says(noun, `${accepted}, or a function that returns one for a request`),
   )
 const window = v.custom((value) => parseDuration(value) !== undefined, says("a window", DURATION_ACCEPTED))
+/** Returns a day as a number if it has no month, and otherwise as a date. */
+function storeAnchor(anchor: unknown): unknown {
+  if (anchor instanceof Date) return anchor.toISOString().slice(0, 10)
+  return typeof anchor === "string" && !anchor.includes("-") ? Number(anchor) : anchor
+}
 /** The accepted anchors, for error messages. Whether one fits the period is checked later. */
 export const ANCHOR_ACCEPTED = 'a day such as 31, or a date such as "2026-01-31"'
 const PERIODS = ["week", "month", "year"] as const
@@ -115,7 +120,7 @@ export const RULE_MEMBERS: { readonly [Name in keyof Rule]-?: RuleMember<NonNull
   anchor: {
     shape: orFunction(anchor, "an anchor", ANCHOR_ACCEPTED),
     storedShape: anchor,
-    store: (value) => (value instanceof Date ? value.toISOString().slice(0, 10) : value),
+    store: storeAnchor,
     description:
       "The day on which a period of per begins: 1 (Monday) to 7 of a week, 1 to 31 of a month, or a date of a year such as 04-01. A month without this day begins a period on its last day. Default: the first day.",
   },
@@ -269,7 +274,10 @@ export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   timeWindow: "window",
   windowMs: "window",
   interval: "window",
-  period: "window",
+  period: 'window" or "per',
+  unit: 'window" or "per',
+  timezone: "timeZone",
+  tz: "timeZone",
   ttl: "window",
   requests: "limit",
   maxConcurrent: "concurrent",
