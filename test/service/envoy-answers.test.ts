@@ -72,9 +72,30 @@ describe("the limit of a status", () => {
     ["30 days", "MONTH"],
     ["365 days", "YEAR"],
     ["2 minutes", "UNKNOWN"],
+    ["29 days", "UNKNOWN"],
   ])("for a window of %s has the unit %s", async (window, unit) => {
     const { envoy } = await startEnvoy(rule(`limit: 7, window: ${window}`))
     expect((await envoy.ask("shop", ADA)).statuses[0]).toMatch(new RegExp(`^OK r 7/${unit} 6 left \\d+ s$`))
+  })
+
+  it.each([
+    ["month, anchor: 31", "2026-02-28T12:00:00Z", "MONTH", 31 * 24 - 12],
+    ["month", "2026-02-28T12:00:00Z", "MONTH", 12],
+    ["year", "2027-12-31T23:00:00Z", "YEAR", 1],
+    ["week", "2026-11-30T00:00:00Z", "WEEK", 168],
+    ["day, time_zone: Europe/Berlin", "2026-03-28T23:00:00Z", "DAY", 23],
+  ])("for per: %s has the unit, and the time until the period ends", async (per, at, unit, hours) => {
+    const { envoy, clock } = await startEnvoy(rule(`limit: 1, per: ${per}`))
+    clock.set(Date.parse(at))
+    const rest = `r 1/${unit} 0 left ${hours * 3_600} s`
+    expect((await envoy.ask("shop", ADA)).statuses).toEqual([`OK ${rest}`])
+    const refused = await envoy.ask("shop", ADA)
+    expect([refused.statuses, refused.headers["Retry-After"]]).toEqual([
+      [`OVER_LIMIT ${rest}`],
+      String(hours * 3_600),
+    ])
+    clock.advance(hours * 3_600_000)
+    expect((await envoy.ask("shop", ADA)).overall).toBe("OK")
   })
 
   it("is capped at the maximum of the protocol, like the remaining units", async () => {

@@ -226,6 +226,7 @@ describe("rules imported from Envoy's files, over Envoy's protocol", () => {
       const [asked = []] = fc.sample(requests, { numRuns: 1, seed: index })
       for (const [at, [given, hits]] of asked.entries()) {
         if (at % 15 === 14) clock.advance(700)
+        if (at === 36) clock.advance(29 * 86_400_000)
         const { overall } = await envoy.ask(domain, [asDescriptor(given)], hits)
         expect([stringify(descriptors), given, hits, overall]).toEqual([
           stringify(descriptors),
@@ -273,12 +274,12 @@ descriptors:
           ...{ deny: ["50.0.0.5"], ...common },
         },
         {
-          ...{ name: "header:X-Key", field: "header:x-key", limit: 9, window: "30 days", shadow: true },
+          ...{ name: "header:X-Key", field: "header:x-key", limit: 9, per: "month", shadow: true },
           match: { fields: { descriptor_keys: ["header:x-key"] } },
           ...{ on_missing: "shared", ...common },
         },
         {
-          ...{ name: "per ip-2", field: ["header:x-key", "a"], limit: 7, window: "365 days" },
+          ...{ name: "per ip-2", field: ["header:x-key", "a"], limit: 7, per: "year" },
           match: { fields: { descriptor_keys: ["header:x-key,a"] } },
           ...{ on_missing: "shared", ...common },
         },

@@ -19,13 +19,22 @@ const SECONDS: Readonly<Record<string, number>> = {
   hour: 3_600,
   day: 86_400,
   week: 604_800,
-  month: 30 * 86_400,
-  year: 365 * 86_400,
+}
+
+/** The characters of an ISO date that name a calendar period in UTC. */
+const DATE_LENGTHS: Readonly<Record<string, number>> = { month: 7, year: 4 }
+
+/** Returns the window of a unit that contains a time. Months are those of USE_CALENDAR_MONTH_RATE_LIMIT. */
+function windowAt(unit: string, nowMs: number): number | string {
+  const length = DATE_LENGTHS[unit]
+  if (length !== undefined) return new Date(nowMs).toISOString().slice(0, length)
+  return Math.floor(nowMs / ((SECONDS[unit] as number) * 1_000))
 }
 
 /**
  * Decides like Envoy's rate limit service. In Envoy's service, GetLimit in src/config/config_impl.go finds the limit,
- * and src/limiter/base_limiter.go counts in windows that begin at multiples of the unit. This model does not support
+ * and src/limiter/base_limiter.go counts in windows that begin at
+ * multiples of the unit. This model does not support
  * values with `*`.
  */
 export class EnvoyModel {
@@ -40,8 +49,7 @@ export class EnvoyModel {
     const found = this.#find(entries)
     const limit = found?.rate_limit
     if (found === undefined || limit === undefined || limit.unlimited === true) return "OK"
-    const windowMs = (SECONDS[limit.unit ?? ""] as number) * 1_000
-    const counter = JSON.stringify([entries, Math.floor(nowMs / windowMs)])
+    const counter = JSON.stringify([entries, windowAt(limit.unit ?? "", nowMs)])
     const count = (this.#counts.get(counter) ?? 0) + hits
     this.#counts.set(counter, count)
     return count > (limit.requests_per_unit ?? 0) && found.shadow_mode !== true ? "OVER_LIMIT" : "OK"

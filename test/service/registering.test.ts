@@ -87,6 +87,49 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     })
   })
 
+  it("counts by calendar months, and lists their rule as registered", async () => {
+    const monthly = { name: "rule", limit: 2, per: "month", time_zone: "Europe/Berlin", anchor: "2026-01-31" }
+    expect(await register({ rules: [monthly] })).toMatchObject({ code: OK, value: { version: 1 } })
+    expect((await get()).value).toMatchObject({ version: 1, rules: [monthly] })
+    const same = await register({ rules: [{ ...monthly, algorithm: "" }] })
+    expect(same.value).toMatchObject({ version: 1 })
+    // In Berlin, the last day of February has begun.
+    clock.set(Date.parse("2027-02-27T23:00:00Z"))
+    const hours = [0, 0, 0, 30 * 24 + 22, 31 * 24 - 1, 31 * 24 - 1]
+    const startMs = clock.now()
+    const outcomes: unknown[] = []
+    for (const hour of hours) {
+      clock.set(startMs + hour * 3_600_000)
+      const { should_forward, remaining, retry_after_ms } = await ask()
+      outcomes.push([should_forward, Number(remaining ?? 0), Number(retry_after_ms ?? 0) / 3_600_000])
+    }
+    // Until the 31st of March, summer time begins, so an hour is missing.
+    expect(outcomes).toEqual([
+      [true, 1, 0],
+      [true, 0, 0],
+      [false, 0, 31 * 24 - 1],
+      [false, 0, 1],
+      [true, 1, 0],
+      [true, 0, 0],
+    ])
+    for (const [more, path] of [
+      [{ anchor: "32" }, "rules[0].anchor"],
+      [{ time_zone: "Berlin" }, "rules[0].time_zone"],
+      [{ per: "monthly" }, "rules[0].per"],
+      [{ window: "1 day" }, "rules[0].window"],
+      [{ limit: undefined, rate: { requests_per_unit: 5, unit: "month" } }, "rules[0].rate.unit"],
+    ] as const) {
+      const wrong = await register({ rules: [{ ...monthly, ...more }], overwrite: true })
+      expect(wrong).toMatchObject({ code: INVALID_ARGUMENT, violations: { [path]: expect.any(String) } })
+    }
+    if (over === "gRPC") return
+    expect(await register({ rules: [{ ...monthly, anchor: 15 }], overwrite: true })).toMatchObject({
+      code: OK,
+    })
+    // The HTTP helper converts numbers in strings.
+    expect((await get()).value).toMatchObject({ rules: [{ anchor: 15 }] })
+  })
+
   it("prevents a client of the first contract from replacing a list that it cannot have registered", async () => {
     await register({ rules: [rule(5), rule(9, { name: "second" })] })
     expect(await register({ rule: rule(7) })).toMatchObject({ code: ABORTED })

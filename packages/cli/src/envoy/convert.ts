@@ -156,9 +156,7 @@ function storedRule({ steps, limit, isShadow }: FoundLimit, name: string): objec
 }
 
 function windowOf(limit: number, unit: EnvoyUnit): object {
-  // Envoy's service uses these lengths of a month and a year.
-  if (unit === "month") return { limit, window: "30 days" }
-  if (unit === "year") return { limit, window: "365 days" }
+  if (unit === "month" || unit === "year") return { limit, per: unit }
   return { rate: { requests_per_unit: limit, unit } }
 }
 

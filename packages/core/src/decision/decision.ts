@@ -45,8 +45,13 @@ export interface PolicyCheck {
   readonly limit: number
   /** Units that `grant` has added to the limit in the current calendar period. Absent if there are none. */
   readonly granted?: number
-  /** Length of the window in milliseconds. For a rule with `concurrent`, its `hold`. */
+  /**
+   * Length of the window in milliseconds. For a rule with `per`, the length of the current period. For a rule with
+   * `concurrent`, its `hold`.
+   */
   readonly windowMs: number
+  /** The calendar period that is the window. Absent if the rule has no `per`. */
+  readonly per?: "day" | "week" | "month" | "year"
   /**
    * Units that would still be admitted after this request or, in a peek, before it. 0 if the store was not called.
    * Undefined if the store did not read this rule's counter because another rule had already refused. This happens in

@@ -34,12 +34,7 @@ export function explainCounted(
   const capacity = capacityOf(policy) + granted
   const remaining = Math.max(0, capacityOf(policy) - used)
   const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, counted, nowMs), againAfterMs)
-  const check: PolicyCheck & {
-    refusal?: Refusal
-    rejectionMessage?: string
-    delayMs: number
-    granted?: number
-  } = {
+  const check: Writable<PolicyCheck> = {
     policy: policy.name,
     unit: ruleCheck.unit,
     algorithm: policy.algorithm as RuleAlgorithm,
@@ -59,6 +54,7 @@ export function explainCounted(
     ageMs: counted.ageMs ?? 0,
   }
   if (granted > 0) check.granted = granted
+  if (policy.per !== undefined) check.per = policy.per
   if (allowed && cost > 0 && algorithm.delayMs !== undefined) {
     const after = isTaken ? state : algorithm.withUnits(state, policy, cost, nowMs)
     check.delayMs = algorithm.delayMs(after, policy, cost, nowMs)
@@ -69,6 +65,8 @@ export function explainCounted(
   }
   return check
 }
+
+type Writable<Members> = { -readonly [Name in keyof Members]: Members[Name] }
 
 /**
  * Returns the length of the window or, for permits, how long one lasts at most unless it is renewed. `state` tells which
@@ -137,6 +135,7 @@ export function explainUncounted(
     algorithm: policy.algorithm as RuleAlgorithm,
     limit: policy.limit,
     windowMs: windowMsOf(policy),
+    ...(policy.per === undefined ? {} : { per: policy.per }),
     remaining: 0,
     cost,
     allowed: refusal === undefined,

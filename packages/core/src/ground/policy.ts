@@ -1,3 +1,5 @@
+import type { CalendarPeriod } from "./calendar.ts"
+
 /** Where a fixed window starts. */
 export type Alignment =
   /** At multiples of the window's length since the epoch. For example, a day begins at midnight UTC. */
@@ -114,6 +116,8 @@ export interface Policy {
    * `fixed-window`, whose windows are these periods. `windowMs` is the length of the longest one.
    */
   readonly periods?: readonly number[]
+  /** The calendar period, for the results of checks. Absent without `periods`. */
+  readonly per?: CalendarPeriod
   /** Units that soft or elastic throttling admits above the limit. Absent: none. */
   readonly extra?: number
   /**

@@ -111,7 +111,7 @@ describe.each<[string, Row]>([
       rule: { rejectionMessage: daily },
       waitMs: 8.64e15,
       retryAfter: "8640000000000",
-      detail: used("8640000000000 seconds"),
+      detail: used("100000000 days"),
       rejection: "exhausted-daily-limit",
       retry: { kind: "at", at: "+275760-09-13T00:00:00.000Z", afterSeconds: 8_640_000_000_000 },
     },

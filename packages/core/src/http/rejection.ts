@@ -18,7 +18,7 @@ import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.t
 /** The part of a rule that a rejection needs. */
 export interface RejectionRule {
   readonly name: string
-  /** Undefined when a function returns the window per request. */
+  /** Undefined when a function returns the window per request, and for calendar periods. */
   readonly windowMs: number | undefined
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number

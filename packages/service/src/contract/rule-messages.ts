@@ -149,13 +149,14 @@ function storedPenalty({ for_steps, ...same }: JsonObject): JsonObject {
 }
 
 function ruleMessage(stored: JsonObject): RuleMessage {
-  const { field, rate, window, hold, request_rejection_message, rejection, ...others } = stored
+  const { field, rate, window, anchor, hold, request_rejection_message, rejection, ...others } = stored
   const { match, throttle, penalty, overrides, ...same } = others
   return fromJson(RuleSchema, {
     ...same,
     ...(rate !== undefined && rateMessage(rate as JsonObject)),
     ...(field !== undefined && (Array.isArray(field) ? { fields: field } : { field })),
     ...(window !== undefined && { window: durationText(window) }),
+    ...(anchor !== undefined && { anchor: String(anchor) }),
     ...(hold !== undefined && { hold: durationText(hold) }),
     ...(request_rejection_message !== undefined && { error_message: request_rejection_message }),
     ...(rejection !== undefined && { rejection: rejectionMessage(rejection as JsonObject) }),

@@ -24,8 +24,10 @@ export function withContractNames(body: JsonValue): JsonValue {
 
 function ruleOf(rule: JsonValue): JsonValue {
   if (!isObject(rule)) return rule
-  const { rate } = rule
-  const renamed = withNames(rule, OF_RULE)
+  const { rate, anchor } = rule
+  // Files contain the day of a month or a week as a number.
+  const same = typeof anchor === "number" ? { ...rule, anchor: String(anchor) } : rule
+  const renamed = withNames(same, OF_RULE)
   return rate !== undefined && isObject(rate) ? { ...renamed, rate: withNames(rate, OF_RATE) } : renamed
 }
 

@@ -1,5 +1,5 @@
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf"
-import type { Decision } from "@sluice/core"
+import type { Decision, PolicyCheck } from "@sluice/core"
 import { type HeaderLine, isStricter, type Outcome } from "@sluice/core/adapters"
 import type { UnregisteredRefusal } from "../deciding/unregistered.ts"
 import {
@@ -74,7 +74,13 @@ function codeOf({ allowed }: Decision): Code {
   return allowed ? Code.OK : Code.OVER_LIMIT
 }
 
-/** Milliseconds. A month and a year have the lengths that Envoy's own service uses. */
+const CALENDAR_UNITS: Readonly<Record<NonNullable<PolicyCheck["per"]>, Unit>> = {
+  day: Unit.DAY,
+  week: Unit.WEEK,
+  month: Unit.MONTH,
+  year: Unit.YEAR,
+}
+/** Units by their milliseconds. Envoy's headers use the same lengths of a month and a year. */
 const DAY_MS = 24 * 60 * 60 * 1000
 const UNITS: ReadonlyMap<number, Unit> = new Map([
   [1_000, Unit.SECOND],
@@ -98,12 +104,16 @@ function statusOf({ decision }: Outcome, isAdmitted: boolean): Status {
     code,
     currentLimit: {
       requestsPerUnit: uint32(decision.limit),
-      unit: UNITS.get(check.windowMs) ?? Unit.UNKNOWN,
+      unit: unitOf(check),
       name: decision.policy,
     },
     limitRemaining: uint32(remainingOf(decision, isAdmitted)),
     ...resetOf(decision),
   }
+}
+
+function unitOf({ per, windowMs }: PolicyCheck): Unit {
+  return per === undefined ? (UNITS.get(windowMs) ?? Unit.UNKNOWN) : CALENDAR_UNITS[per]
 }
 
 /**

@@ -90,7 +90,7 @@ export interface HeaderPolicy {
   readonly name: string
   /** Quota units per window; undefined when a function returns the limit per request. */
   readonly limit: number | undefined
-  /** Undefined when a function returns the window per request. */
+  /** Undefined when a function returns the window per request, and for calendar periods. */
   readonly windowMs: number | undefined
   /** The unit that the rule counts. */
   readonly unit: string

@@ -22,8 +22,13 @@ it("textsOf creates the text of a rule at its first use, and only once", () => {
   expect(made).toEqual(["b"])
 })
 
-it("textsOf creates the text of a rule with a window function for each check, with the window of the check", () => {
-  const texts = textsOf([{ name: "a", windowMs: undefined }], ({ windowMs }) => ({ windowMs }))
-  expect(texts({ policy: "a", windowMs: 1_000 })).toEqual({ windowMs: 1_000 })
-  expect(texts({ policy: "a", windowMs: 2_000 })).toEqual({ windowMs: 2_000 })
+it("textsOf creates the text of a rule without a fixed window whenever the window of its check changes", () => {
+  const made: number[] = []
+  const texts = textsOf([{ name: "a", windowMs: undefined }], ({ windowMs }) => {
+    made.push(windowMs)
+    return { windowMs }
+  })
+  for (const windowMs of [1_000, 1_000, 2_000, 2_000, 1_000])
+    expect(texts({ policy: "a", windowMs })).toEqual({ windowMs })
+  expect(made).toEqual([1_000, 2_000, 1_000])
 })

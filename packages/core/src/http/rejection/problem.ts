@@ -80,8 +80,12 @@ function problem(type: string, title: string, status: ProblemDetails["status"]):
   return { title, status, json: JSON.stringify({ type, title, status }).slice(0, -1) }
 }
 
+const DAY_S = 86_400
+
 function tryAgain(seconds: number | undefined): string {
   if (seconds === undefined) return ""
+  // People read this text, and programs read Retry-After. Round up, because an early attempt would be refused.
+  if (seconds > 2 * DAY_S) return ` Try again in ${Math.ceil(seconds / DAY_S)} days.`
   return seconds === 1 ? " Try again in 1 second." : ` Try again in ${seconds} seconds.`
 }
 

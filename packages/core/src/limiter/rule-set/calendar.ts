@@ -51,7 +51,7 @@ export function compileCalendar(
       let policy = policies.get(longest)
       if (policy === undefined) {
         if (policies.size >= MOST_POLICIES) policies.clear()
-        policy = compilePolicy({ ...longest, periods, windowMs: longestOf(periods) })
+        policy = compilePolicy({ ...longest, periods, per, windowMs: longestOf(periods) })
         policies.set(longest, policy)
       }
       return policy
