@@ -16,6 +16,11 @@ function line(client: string, afterS: number, request = "GET / HTTP/1.1", status
   return `${client} - - [03/Jun/2025:${clock} +0000] "${request}" ${status} 5 "-" "curl/8"\n`
 }
 
+function lineAt(client: string, atMs: number): string {
+  const [, day, month, year, time] = /(\d+) (\w+) (\d+) ([\d:]+)/.exec(new Date(atMs).toUTCString()) ?? []
+  return `${client} - - [${day}/${month}/${year}:${time} +0000] "GET / HTTP/1.1" 200 5 "-" "curl/8"\n`
+}
+
 /** Returns a line of pino about a request, `afterMs` milliseconds after 08:00. */
 function pinoLine(afterMs: number, request: object): string {
   const [time, res, msg] = [START_MS + afterMs, { statusCode: 200 }, "request completed"]
@@ -55,6 +60,41 @@ all rules         5        2  40.0%        1  50.0%
 client     rule    requests  refused  peak
 192.0.2.1  per-ip         4        2  2.0x
 `)
+  })
+
+  it("replays a year of calendar months like a model, from the 31st in Berlin", async () => {
+    const clients = [ANN, BEN, "192.0.2.3"]
+    const limit = 300
+    const inBerlin = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin" })
+    const counts = new Map<string, number>()
+    const refused = new Map<string, number>()
+    let log = ""
+    for (let atMs = Date.UTC(2025, 9, 1), i = 0; atMs < Date.UTC(2026, 10, 2); atMs += 2_580_000, i++) {
+      const client = clients[[0, 1, 0, 2, 0][(i * 7 + (i >> 5)) % 5] as number] as string
+      log += lineAt(client, atMs)
+      const [year = 0, month = 0, day = 0] = inBerlin.format(atMs).split("-").map(Number)
+      const isLastDay = day === new Date(Date.UTC(year, month, 0)).getUTCDate()
+      const period = `${client} ${year * 12 + month - (isLastDay ? 0 : 1)}`
+      const count = (counts.get(period) ?? 0) + 1
+      counts.set(period, count)
+      if (count > limit) refused.set(client, (refused.get(client) ?? 0) + 1)
+    }
+    const monthly = rules(
+      `{ name: monthly, field: ip, limit: ${limit}, per: month, time_zone: Europe/Berlin, anchor: 31 }`,
+    )
+    const { result } = await replay(log, monthly)
+    const peakOf = (client: string) => {
+      const ofClient = [...counts].filter(([period]) => period.startsWith(`${client} `))
+      return Math.max(...ofClient.map(([, count]) => count)) / limit
+    }
+    const expected = [...refused].map(([client, count]) => ({ client, refused: count, peak: peakOf(client) }))
+    expect(expected.length).toBeGreaterThan(0)
+    expect(result.clients).toMatchObject(expected)
+    const total = [...refused.values()].reduce((sum, count) => sum + count, 0)
+    expect(result.rules).toMatchObject([{ window: "month", refused: total, tooShort: false }])
+    // An entry of the log between both midnights would be in another month in UTC.
+    const { result: inUtc } = await replay(log, monthly.replace("Europe/Berlin", "UTC"))
+    expect(inUtc.rules[0].refused).not.toBe(total)
   })
 
   it("prints the numbers as JSON with --json", async () => {

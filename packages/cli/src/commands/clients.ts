@@ -23,8 +23,8 @@ function linesOf(shown: ShownClient): readonly OutputLine[] {
   // Nobody knows when a request in flight ends, so its wait is only a hint.
   const waitMs = refusal === "in-flight" ? undefined : retryAfterMs
   return [
-    waitMs === undefined ? verdict : [verdict, `, for ${seconds(waitMs)} more`],
-    `${remaining} of ${limit} left${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${seconds(resetAfterMs)}`}`,
+    waitMs === undefined ? verdict : [verdict, `, for ${shownTime(waitMs)} more`],
+    `${remaining} of ${limit} left${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${shownTime(resetAfterMs)}`}`,
     ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
     ...(key === "" ? [] : [`key: ${key}${shown.counted === false ? " (no counter in Redis)" : ""}`]),
   ]
@@ -45,8 +45,11 @@ function meaningOf(refusal: string): string {
   return MEANINGS[refusal] ?? refusal
 }
 
-function seconds(ms: string): string {
-  return `${Math.ceil(Number(ms) / 1_000)} s`
+const DAY_S = 86_400
+
+function shownTime(ms: string): string {
+  const seconds = Math.ceil(Number(ms) / 1_000)
+  return seconds > 2 * DAY_S ? `${Math.ceil(seconds / DAY_S)} days` : `${seconds} s`
 }
 
 const DONE = { reset: "reset", block: "blocked", unblock: "unblocked" } as const

@@ -172,6 +172,6 @@ function fieldsOf({ field = "service" }: StorableRule): string {
   return [field].flat().join(" + ")
 }
 
-function windowText({ window }: StorableRule): string {
+function windowText({ per, window = per }: StorableRule): string {
   return window === undefined ? "" : ` per ${typeof window === "number" ? `${window} ms` : window}`
 }

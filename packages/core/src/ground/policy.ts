@@ -1,5 +1,3 @@
-import type { CalendarPeriod } from "./calendar.ts"
-
 /** Where a fixed window starts. */
 export type Alignment =
   /** At multiples of the window's length since the epoch. For example, a day begins at midnight UTC. */
@@ -117,7 +115,7 @@ export interface Policy {
    */
   readonly periods?: readonly number[]
   /** The calendar period, for the results of checks. Absent without `periods`. */
-  readonly per?: CalendarPeriod
+  readonly per?: "day" | "week" | "month" | "year"
   /** Units that soft or elastic throttling admits above the limit. Absent: none. */
   readonly extra?: number
   /**

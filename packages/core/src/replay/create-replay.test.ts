@@ -4,7 +4,7 @@ import { InvalidOptionError } from "../ground/errors.ts"
 import { manualClock } from "../ground/manual-clock.ts"
 import { createLimiter } from "../limiter/create-limiter.ts"
 import { fillRule } from "../rules/parsing/fill-rule.ts"
-import type { RateRule, Rule } from "../rules/rule.ts"
+import type { CalendarRule, RateRule, Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { createReplay } from "./create-replay.ts"
 import type { ReplayRequest } from "./replay.ts"
@@ -12,7 +12,7 @@ import type { ReplayRequest } from "./replay.ts"
 const MINUTE = 60_000
 const ADDRESSES = ["192.0.2.1", "192.0.2.2", "2001:db8:1::7"]
 
-const RULE_KINDS: readonly Partial<RateRule>[] = [
+const RULE_KINDS: readonly (Partial<RateRule> | Partial<CalendarRule>)[] = [
   { algorithm: "fixed-window" },
   { algorithm: "fixed-window", align: "first-hit" },
   { algorithm: "sliding-window" },
@@ -25,6 +25,8 @@ const RULE_KINDS: readonly Partial<RateRule>[] = [
   { throttle: { kind: "soft", percent: 50 } },
   { throttle: { kind: "queue" } },
   { countRejected: true },
+  { per: "day", timeZone: "Europe/Berlin" },
+  { per: "week", anchor: 7, countRejected: true },
   { penalty: { refusals: 2, for: ["10 seconds", "1 minute"], within: "20 seconds" } },
   { shadow: true },
   { overrides: { "192.0.2.1": 1, "192.0.2.2": 4 }, field: "ip" },
@@ -49,7 +51,14 @@ const rules: fc.Arbitrary<Rule[]> = fc
   .map((list) =>
     list.map(({ kind, limit, window, shadow }, i): Rule => {
       const isPlain = kind.penalty === undefined && kind.countRejected === undefined
-      return { name: `r${i}`, field: "ip", limit, window, ...(shadow && isPlain && { shadow }), ...kind }
+      return {
+        name: `r${i}`,
+        field: "ip",
+        limit,
+        ...(kind.per === undefined && { window }),
+        ...(shadow && isPlain && { shadow }),
+        ...kind,
+      } as Rule
     }),
   )
 
@@ -57,7 +66,7 @@ const requests: fc.Arbitrary<ReplayRequest[]> = fc
   .array(
     fc.record({
       afterMs: fc.oneof(
-        fc.constantFrom(0, 0, 0, 1, 9, 10, 11, 999, 1_000, MINUTE, 2 * MINUTE),
+        fc.constantFrom(0, 0, 0, 1, 9, 10, 11, 999, 1_000, MINUTE, 2 * MINUTE, 600 * MINUTE),
         fc.nat(30),
         fc.nat(2_000),
         fc.nat(90_000),

@@ -42,7 +42,7 @@ class RuleReplay implements Replay {
     // Discard warnings, because they are about the code of a live app. Rules that a replay cannot judge are in
     // `notJudged`.
     const warner = createWarner({ warn() {}, error() {} }, () => {})
-    const context = createRuleContext(parsed, warner)
+    const context = createRuleContext({ ...parsed, clock: this.#clock }, warner)
     const judged = rules.filter(({ counts }) => counts !== PERMITS)
     this.#ruleSet = atOnce(compileRuleSet(judged.map(asHard), context))
     this.#clientOf = context.clientGroup

@@ -29,7 +29,7 @@ export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOp
   // If there are no requests, no window is too long for the log.
   const logMs = logs.fromMs === undefined ? Number.POSITIVE_INFINITY : (logs.toMs as number) - logs.fromMs
   const rules = main.rules.map((statistics, at): RuleResult => {
-    const { hold = "30 seconds", window = hold } = options.rules[at] as StorableRule
+    const { hold = "30 seconds", per, window = per ?? hold } = options.rules[at] as StorableRule
     const { name } = statistics.rule
     const written = typeof window === "number" ? `${window} ms` : String(window)
     const result = statistics.result(main.missingOf(name), written, logMs)

@@ -148,9 +148,9 @@ export interface RuleResult {
   readonly algorithm: string
   /** Quota units per window. */
   readonly limit: number
-  /** Length of the window in milliseconds. */
+  /** Length of the window in milliseconds. For a rule with `per`, the length of the longest period. */
   readonly windowMs: number
-  /** The window as written in the rule, such as "1 minute". */
+  /** The window as written in the rule, such as "1 minute", or its `per`, such as "month". */
   readonly window: string
   /** True if the rule only reports. `refused` then counts the requests that the rule would have refused. */
   readonly shadow: boolean

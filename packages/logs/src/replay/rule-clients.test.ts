@@ -3,6 +3,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { RuleClients } from "./rule-clients.ts"
 
+const DAY_MS = 86_400_000
 const START_MS = 1_750_000_000_000
 
 function demandOf(cost: number, limit: number) {
@@ -54,6 +55,21 @@ describe("RuleClients", () => {
       }),
       { numRuns: 500 },
     )
+  })
+
+  it("computes the peak of calendar periods exactly, and ignores units of earlier periods", () => {
+    const clients = new RuleClients(31 * DAY_MS, false)
+    const months = [0, 1, 2, 3, 4].map((month) => Date.UTC(2026, month, 1))
+    const add = (atMs: number, cost: number) => {
+      const next = months.findIndex((startMs) => startMs > atMs)
+      const policy = { ...demandOf(1, 10).policy, periods: months.slice(Math.max(0, next - 2), next + 2) }
+      clients.add(0, atMs, { policy, cost })
+    }
+    add(Date.UTC(2026, 1, 28, 23), 8)
+    add(Date.UTC(2026, 2, 1), 7)
+    clients.visitAll((peak) => expect(peak).toBe(0.8))
+    add(Date.UTC(2026, 2, 31, 23), 2)
+    clients.visitAll((peak) => expect(peak).toBe(0.9))
   })
 
   it("returns the requests, refusals and peak of each refused client", () => {
