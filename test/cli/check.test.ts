@@ -47,7 +47,9 @@ describe("sluice rules check", () => {
     expect(lines[0]).toBe(
       `${file}:2:1: verison: "verison" is not a member of a rule document; did you mean "version"?`,
     )
-    expect(lines).toContain(`${file}:5:35: rules[0].rate.unit: "month" is not a unit`)
+    expect(lines).toContain(
+      `${file}:5:35: rules[0].rate.unit: "month" is not a unit; use "limit" and "per": "month" instead of a rate`,
+    )
     expect(lines).toContain('    accepted: "second", "minute", "hour", "day", "week"')
     expect(lines.filter((line) => line.startsWith(file))).toHaveLength(8)
     expect(out).toMatch(/\n8 problems in 1 of 2 files\n$/)

@@ -20,12 +20,18 @@ rules:
   - { name: tenant, field: "header:x-tenant", on_missing: deny, limit: 20, window: 1 hour }
   - { name: all, limit: 1000, window: 1 second }
 `
+const MONTHLY =
+  "{ service_id: checkout, rules: [{ name: monthly, limit: 1000, per: month, time_zone: Europe/Berlin }] }"
 const REQUEST = ["--method", "POST", "--path", "/login?x=1", "--ip", "192.0.2.7"]
 const MORE = ["--body", "user.email=a@b.c", "--field", "plan=pro"]
 
 const match = (argv: readonly string[], stdin = RULES) => sluice(["rules", "match", "-", ...argv], { stdin })
 
 describe("sluice rules match", () => {
+  it("shows the calendar period of a rule", async () => {
+    expect((await match(REQUEST, MONTHLY)).out).toContain("cost: 1 of 1000 per month\n")
+  })
+
   it("shows the counters and keys of the rules that apply, and why other rules do not apply", async () => {
     const { code, out, err } = await match([...REQUEST, ...MORE])
     expect(code).toBe(0)

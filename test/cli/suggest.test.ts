@@ -111,7 +111,10 @@ describe("sluice rules suggest", () => {
 
   it("suggests limits once for each match in a rules file", async () => {
     const api = "limit: 1, window: 1m, field: ip, match: { path: /login, methods: [POST] }"
-    writeFileSync(inFolder("old.yaml"), `rules:\n  - { name: old, ${api} }\n  - { name: older, ${api} }\n`)
+    writeFileSync(
+      inFolder("old.yaml"),
+      `rules:\n  - { name: old, ${api} }\n  - { name: older, ${api.replace("window: 1m", "per: month")} }\n`,
+    )
     const { groups } = await suggestJson([inFolder("access.log"), "--match-from", inFolder("old.yaml")])
     expect(groups.map(({ name }: { name: string }) => name)).toEqual(["all", "old"])
     writeFileSync(inFolder("bad.yaml"), "rules:\n  - { name: bad }\n")

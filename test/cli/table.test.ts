@@ -295,6 +295,23 @@ describe("diff", () => {
     expect(await json("diff", file)).toMatchObject({ ok: true, services: [{ same: true, tableVersion: 1 }] })
   })
 
+  it("compares calendar periods, and the spellings of an anchor are equal", async () => {
+    const write = (window: string) =>
+      writeFile(file, `service_id: checkout\nrules: [{ name: plan, limit: 5, ${window} }]\n`)
+    await write('per: month, time_zone: Europe/Berlin, anchor: "07"')
+    await run("push", file)
+    await write("per: month, time_zone: Europe/Berlin, anchor: 7")
+    expect(await json("diff", file)).toMatchObject({ ok: true, services: [{ same: true }] })
+    await write("window: 1 day")
+    expect((await run("diff", file)).out).toContain(`
+  ~ plan
+      per: "month" -> (not given)
+      time_zone: "Europe/Berlin" -> (not given)
+      anchor: 7 -> (not given)
+      window: (not given) -> "1 day"
+`)
+  })
+
   it("prints added, removed and changed rules with both values, and ends with 1", async () => {
     await run("push", file)
     await writeFile(

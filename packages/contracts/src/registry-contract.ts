@@ -72,6 +72,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
       { ...rule(5), field: ["ip", "route"], shadow: true },
       { field: "service", limit: 9, window: 1500 },
       { field: "ip", concurrent: 5, hold: "30 seconds" },
+      { field: "ip", limit: 5, per: "month", timeZone: "Europe/Berlin", anchor: 31 },
     ]
     const first = { service: "checkout", version: 1, rules: given, problems: [] }
     expect(await registry.register("checkout", given)).toEqual(first)
