@@ -22,6 +22,7 @@ const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.
 const APP = fileURLToPath(new URL("./limited-app.ts", import.meta.url))
 const RULES = [
   { name: "per-user", field: "user", limit: 3, window: "1 day", algorithm: "fixed-window" },
+  { name: "monthly", field: "user", limit: 1_000, per: "month" },
   { name: "all", field: "service", limit: 1_000, window: "1 day" },
   { name: "trial", field: "user", limit: 1_000, window: "1 day", allow: ["root"], shadow: true },
   { name: "pair", field: ["user", "ip"], limit: 1_000, window: "1 day", match: { path: "/pair" } },
@@ -103,6 +104,44 @@ describe("sluice clients with Redis", () => {
     }
     expect(await shown("1 day")).toMatchObject({ ok: true, remaining: "2", counted: true, partition: "ada" })
     expect(await shown("2 days")).toMatchObject({ ok: true, remaining: "3", counted: false })
+  })
+
+  it("grants a client units of a month, which the app admits", async () => {
+    const send = await startApp()
+    await send("bea")
+    const grant = (...argv: string[]) => inRedis(["grant", ...argv])
+    expect(await grant("monthly", "bea", "--units", "500")).toEqual(
+      done("granted 500 units under rule monthly of shop"),
+    )
+    const shown = await inRedis(["show", "monthly", "bea"])
+    expect(shown.out).toMatch(
+      /^admitted\n1499 of 1500 left \(500 granted until the period ends\), all of them again in /,
+    )
+    const json = await grant("monthly", "bea", "--units", "-200", "--json")
+    expect(JSON.parse(json.out)).toEqual({
+      ok: true,
+      service: "shop",
+      rule: "monthly",
+      done: "granted",
+      units: -200,
+    })
+    expect(JSON.parse((await inRedis(["show", "monthly", "bea", "--json"])).out)).toMatchObject({
+      limit: "1300",
+      granted: "300",
+    })
+    for (const units of ["0", "1.5", "many", "1e3", ""])
+      expect(await grant("monthly", "bea", "--units", units)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`--units ${units} is not a whole number of units`),
+      })
+    expect(await grant("monthly", "bea")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--units is missing"),
+    })
+    expect(await grant("per-user", "bea", "--units", "5")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is not limited by any rule with per"),
+    })
   })
 
   it("says that there was nothing to reset or to unblock", async () => {

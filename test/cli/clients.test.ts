@@ -205,6 +205,10 @@ describe("sluice clients", () => {
       code: 3,
       err: expect.stringContaining("You can call unblock again."),
     })
+    expect(await run(["grant", ...client.with(2, "monthly"), "--units", "5"])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("Call peek before another grant"),
+    })
     await gone.stop()
   })
 })

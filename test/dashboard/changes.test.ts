@@ -86,7 +86,7 @@ function callsTo(port: number) {
       rule,
       token = TOKEN,
       ...more
-    }: { key?: string; rule?: string; token?: string; for?: string } = {},
+    }: { key?: string; rule?: string; token?: string; for?: string; units?: string } = {},
   ) => {
     const { clients } = await find(key)
     const client = clients.find((each: { rule: string }) => rule === undefined || each.rule === rule)
@@ -381,7 +381,7 @@ describe("the audit", () => {
       expect(lines).toEqual([
         ["A client was blocked.", { ...fields, for: "1 hour" }],
         [
-          "The call failed, so the client may not have been blocked. See err, and repeat the call.",
+          "The call failed, so the client may not have been blocked. See err for what to do.",
           { ...fields, for: "2", err: expect.any(Error) },
         ],
       ])
@@ -439,6 +439,10 @@ describe("a change", () => {
     ],
     ["blocked", { key: "192.0.2.50" }, 400, /^The rule does not count this client/],
     ["reset", { key: "192.0.2.", rule: "per-client" }, 404, /The lists no longer contain this client/],
+    ["granted", { units: "0" }, 400, '"0" is not a number of units. Give a whole number above 0.'],
+    ["granted", { units: "-5" }, 400, /is not a number of units/],
+    ["granted", {}, 400, /is not a number of units/],
+    ["granted", { units: "5", rule: "per-client" }, 400, /^The rule counts by a window/],
     ["banned", {}, 400, /The body must be JSON/],
     ["toString", {}, 400, /The body must be JSON/],
   ])("%s with %o is refused with %i and the reason", async (action, more, status, reason) => {
@@ -464,6 +468,27 @@ describe("a change", () => {
     )
     expect(await change("blocked", { rule: "planned" })).toMatchObject(refused("This is a shadow rule"))
     expect(await change("blocked", { rule: "by-plan" })).toMatchObject({ status: 200 })
+  })
+
+  it("grants units under a rule with calendar periods, and shows them", async () => {
+    const told: unknown[] = []
+    const rule: Rule = { name: "monthly", field: "ip", limit: 10, per: "month" }
+    const { change, find, limiter } = await serve({
+      ...{ authorize: operator, rules: [rule, ...RULES], keys: "shown" },
+      audit: (made) => void told.push(made),
+    })
+    const stateUnder = async (name: string) =>
+      (await find("192.0.2.7")).clients.find((each: { rule: string }) => each.rule === name).state
+    expect(await stateUnder("monthly")).toMatchObject({ limit: 10, granted: 0 })
+    expect(await stateUnder("per-client")).not.toHaveProperty("granted")
+    const changed = await change("granted", { rule: "monthly", units: "5" })
+    expect(JSON.parse(changed.body)).toMatchObject({ limit: 15, granted: 5 })
+    expect(await stateUnder("monthly")).toMatchObject({ limit: 15, granted: 5 })
+    expect(
+      (await limiter.peek({ remoteAddress: "192.0.2.7" }, { rules: ["monthly"] })).checks[0],
+    ).toMatchObject({ granted: 5 })
+    const made = { action: "granted", service: "shop", rule: "monthly", client: "192.0.2.7", units: 5 }
+    expect(told).toEqual([made])
   })
 
   it("names the client as it is counted, also under a rule with a function as its limit", async () => {

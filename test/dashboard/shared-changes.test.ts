@@ -75,7 +75,7 @@ it("an operator blocks, unblocks and resets a client of one process by the page 
   expect(other.lines).toEqual([
     { line: "A client was blocked.", fields: { action: "blocked", ...client, for: "1 hour" } },
     {
-      line: "The call failed, so the client may not have been blocked. See err, and repeat the call.",
+      line: "The call failed, so the client may not have been blocked. See err for what to do.",
       fields: { action: "blocked", ...client, for: "1 hour", err: "StoreUnavailableError" },
     },
   ])

@@ -16,6 +16,7 @@ const RULES = [
   { name: "all", limit: 1_000, window: "1 day" },
   { name: "trial", field: "user.id", limit: 1, window: "1 day", shadow: true },
   { name: "listed", field: "user.id", limit: 500, window: "1 day", allow: ["root"] },
+  { name: "monthly", field: "user.id", limit: 900, per: "month", time_zone: "Europe/Berlin" },
 ]
 const NOBODY = { degraded: false, allowed_by_list: false, shadow: false }
 
@@ -41,7 +42,9 @@ describe.each(DOORS)("over %s", (_, open) => {
       (await door.call("ShouldForwardRequest", { service: "shop", request: JSON.stringify(request) })).value
     onTestFinished(() => door.close())
     const register = (request: object, token: string) => door.call("RegisterService", request, token)
-    return { call, decide, register, lines, warnings }
+    const grant = (request: object, token = "the-token") =>
+      door.call("GrantUnits", { service: "shop", rule: "monthly", client: ["ada"], ...request }, token)
+    return { call, grant, decide, register, lines, warnings }
   }
 
   it("a call about a client does not warn about the fields of other rules", async () => {
@@ -106,6 +109,24 @@ describe.each(DOORS)("over %s", (_, open) => {
       ["info", { ...told, for: "1 hour" }, "A client was blocked."],
       ["info", told, "A client was unblocked."],
     ])
+  })
+
+  it("a client is granted units until the period of a rule ends, and they are taken back", async () => {
+    const { call, grant, decide, lines } = await start()
+    await decide({ user: { id: "ada" } })
+    const shown = async () => (await call("Show", { rule: "monthly", client: ["ada"] })).value
+    expect(await shown()).toMatchObject({ limit: 900, granted: 0, remaining: 899 })
+    expect(await grant({ units: 50 })).toMatchObject({ code: 0 })
+    expect(await shown()).toMatchObject({ limit: 950, granted: 50, remaining: 949 })
+    expect(await grant({ units: -20 })).toMatchObject({ code: 0 })
+    expect(await shown()).toMatchObject({ limit: 930, granted: 30, remaining: 929 })
+    expect(lines).toMatchObject([
+      ["info", { service: "shop", rule: "monthly", units: 50 }, "A client was granted units."],
+      ["info", { service: "shop", rule: "monthly", units: -20 }, "A client was granted units."],
+    ])
+    expect(await grant({ units: 0 })).toMatchObject({ code: 3 })
+    expect(await grant({ units: 5, rule: "per-user" })).toMatchObject({ code: 3 })
+    expect(lines).toHaveLength(2)
   })
 
   it("a client is found by any field, even if the rule skips requests without the field", async () => {
@@ -213,12 +234,14 @@ describe.each(DOORS)("over %s", (_, open) => {
   })
 
   it("clients cannot be shown or changed without the service's token", async () => {
-    const { call, lines } = await start()
+    const { call, grant, lines } = await start()
     for (const method of ["Show", "Reset", "Block", "Unblock"]) {
       const request = { client: ["ada"], ...(method === "Block" && { for: "1 hour" }) }
       expect((await call(method, request, "another")).code).toBe(7)
       expect((await call(method, request, "")).code).toBe(16)
     }
+    expect((await grant({ units: 5 }, "another")).code).toBe(7)
+    expect((await grant({ units: 5 }, "")).code).toBe(16)
     expect(lines).toEqual([])
   })
 })

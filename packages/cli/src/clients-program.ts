@@ -12,6 +12,7 @@ import { UsageError } from "./usage-error.ts"
 interface ClientOptions extends PlaceOptions {
   readonly service?: string
   readonly for?: string
+  readonly units?: string
 }
 
 /** Options of `sluice clients top`. */
@@ -27,7 +28,7 @@ export function addClientsCommand(
 ): Command {
   const clients = program
     .command("clients")
-    .description("Lists, shows, resets, blocks and unblocks clients.")
+    .description("Lists, shows, resets, blocks and unblocks clients, and grants them units.")
     .helpCommand(false)
     .addHelpText("after", CLIENTS_HELP)
 
@@ -41,8 +42,10 @@ export function addClientsCommand(
   const changing =
     (action: ClientAction) => async (rule: string, client: string[], options: ClientOptions) => {
       const service = requireService(options)
-      const time = action === "block" ? requireTime(options) : undefined
-      done(await withClients(options, io, (found) => change(action, { service, rule, client }, time, found)))
+      const amount = AMOUNTS[action]?.(options)
+      done(
+        await withClients(options, io, (found) => change(action, { service, rule, client }, amount, found)),
+      )
     }
 
   clientCommand(clients, "reset", "Resets what a rule has counted for a client, and ends a block.")
@@ -60,6 +63,11 @@ export function addClientsCommand(
   clientCommand(clients, "unblock", "Ends the block of a client, but keeps what was counted.")
     .addHelpText("after", help("sluice clients unblock --service checkout per-user ada", "unblocked"))
     .action(changing("unblock"))
+
+  clientCommand(clients, "grant", "Grants a client more units, until the period of a rule with per ends.")
+    .option("--units <number>", "how many; a negative number takes granted units back (required)")
+    .addHelpText("after", help("sluice clients grant --service checkout monthly ada --units 5000", "granted"))
+    .action(changing("grant"))
 
   serviceCommand(
     clients,
@@ -130,6 +138,21 @@ function requireTime({ for: time }: Pick<ClientOptions, "for">): string {
   if (/^\s*\d+\s*$/.test(time))
     throw new UsageError(`--for ${time} has no unit: give one, such as "1 hour" or 15m`)
   return time
+}
+
+/** Throws if the number of units is missing or wrong. */
+function requireUnits({ units }: Pick<ClientOptions, "units">): string {
+  if (units === undefined)
+    throw new UsageError("--units is missing: give the units to grant, such as --units 5000")
+  if (!/^-?[1-9]\d{0,14}$/.test(units))
+    throw new UsageError(`--units ${units} is not a whole number of units, such as 5000`)
+  return units
+}
+
+/** How an action takes its length or units from the options. */
+const AMOUNTS: Readonly<Partial<Record<ClientAction, (options: ClientOptions) => string>>> = {
+  block: requireTime,
+  grant: requireUnits,
 }
 
 function help(example: string, ok: string): string {

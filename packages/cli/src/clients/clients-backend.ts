@@ -11,6 +11,8 @@ export interface CountedClient {
 /** What a rule has counted for a client, in the form of `ShowClient`. 64-bit numbers are strings, as in JSON. */
 export interface ShownClient {
   readonly limit: string
+  /** Units that are granted in the current period. Absent if there are none. */
+  readonly granted?: string
   readonly remaining: string
   readonly refusal: string
   readonly retryAfterMs?: string
@@ -26,7 +28,7 @@ export interface ShownClient {
 }
 
 /** What is done to a client. */
-export type ClientAction = "reset" | "block" | "unblock"
+export type ClientAction = "reset" | "block" | "unblock" | "grant"
 
 /** Which clients to list. */
 export interface TopQuery {
@@ -55,10 +57,10 @@ export interface TopList {
 export interface ClientsBackend {
   show(client: CountedClient): Promise<ShownClient>
   /**
-   * Resolves with false if there was nothing to reset or to unblock, and with true if that is unknown. `time` is the
-   * length of a block.
+   * Resolves with false if there was nothing to reset or to unblock, and with true if that is unknown. `amount` is the
+   * length of a block, or the number of units to grant.
    */
-  change(action: ClientAction, client: CountedClient, time?: string): Promise<boolean>
+  change(action: ClientAction, client: CountedClient, amount?: string): Promise<boolean>
   top(query: TopQuery, wait?: TopWait): Promise<TopList>
   close(): void
 }

@@ -67,7 +67,9 @@ export class RedisClients implements ClientsBackend {
     return this.#find(named, async ({ limiter, request, counter, isShadow: shadow, keyOf, exists }) => {
       const [{ checks }, counted] = await Promise.all([limiter.peek(request), exists([counter])])
       const { limit = 0, remaining = 0, refusal = "", retryAfterMs = 0, resetAfterMs = 0 } = checks[0] ?? {}
+      const { granted = 0 } = checks[0] ?? {}
       return {
+        ...(granted > 0 && { granted: `${granted}` }),
         ...{ limit: `${limit}`, remaining: `${remaining}`, resetAfterMs: `${resetAfterMs}` },
         ...{ refusal, shadow, degraded: false, allowedByList: counter === undefined },
         ...(refusal !== "" && Number.isFinite(retryAfterMs) && { retryAfterMs: `${retryAfterMs}` }),
@@ -77,8 +79,12 @@ export class RedisClients implements ClientsBackend {
     })
   }
 
-  change(action: ClientAction, named: CountedClient, time = ""): Promise<boolean> {
+  change(action: ClientAction, named: CountedClient, amount = ""): Promise<boolean> {
     return this.#find(named, async ({ limiter, request, counter, penalty, isShadow, exists }) => {
+      if (action === "grant") {
+        await limiter.grant(request, Number(amount))
+        return true
+      }
       if (isShadow && action !== "reset")
         throw new UsageError(`rule ${named.rule} is a shadow rule, so it cannot block a client`)
       if (action !== "block") {
@@ -91,7 +97,7 @@ export class RedisClients implements ClientsBackend {
           `the client is on the allow list of rule ${named.rule}, so it cannot be blocked; change the rule`,
         )
       }
-      await limiter.block(request, { for: time })
+      await limiter.block(request, { for: amount })
       return true
     })
   }

@@ -12,7 +12,12 @@ import type {
   TopWait,
 } from "./clients-backend.ts"
 
-const METHODS = { reset: "ResetClient", block: "BlockClient", unblock: "UnblockClient" } as const
+const METHODS = {
+  reset: "ResetClient",
+  block: "BlockClient",
+  unblock: "UnblockClient",
+  grant: "GrantUnits",
+} as const
 
 /** The clients of services in a decision service. */
 export class ServiceClients implements ClientsBackend {
@@ -28,8 +33,9 @@ export class ServiceClients implements ClientsBackend {
     return (await callService(this.#url, "ShowClient", client, this.#io)) as unknown as ShownClient
   }
 
-  async change(action: ClientAction, client: CountedClient, time?: string): Promise<boolean> {
-    await callService(this.#url, METHODS[action], { ...client, for: time }, this.#io)
+  async change(action: ClientAction, client: CountedClient, amount?: string): Promise<boolean> {
+    const given = action === "grant" ? { units: amount } : { for: amount }
+    await callService(this.#url, METHODS[action], { ...client, ...given }, this.#io)
     return true
   }
 

@@ -16,7 +16,17 @@ export async function show(client: CountedClient, clients: ClientsBackend): Prom
 }
 
 function linesOf(shown: ShownClient): readonly OutputLine[] {
-  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList, shadow, key = "" } = shown
+  const {
+    limit,
+    granted = "0",
+    remaining,
+    refusal,
+    retryAfterMs,
+    resetAfterMs,
+    allowedByList,
+    shadow,
+  } = shown
+  const { key = "" } = shown
   if (allowedByList) return ["not counted: the rule's allow list names the client"]
   const verdict =
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
@@ -24,7 +34,7 @@ function linesOf(shown: ShownClient): readonly OutputLine[] {
   const waitMs = refusal === "in-flight" ? undefined : retryAfterMs
   return [
     waitMs === undefined ? verdict : [verdict, `, for ${shownTime(waitMs)} more`],
-    `${remaining} of ${limit} left${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${shownTime(resetAfterMs)}`}`,
+    `${remaining} of ${limit} left${Number(granted) === 0 ? "" : ` (${granted} granted until the period ends)`}${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${shownTime(resetAfterMs)}`}`,
     ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
     ...(key === "" ? [] : [`key: ${key}${shown.counted === false ? " (no counter in Redis)" : ""}`]),
   ]
@@ -52,22 +62,29 @@ function shownTime(ms: string): string {
   return seconds > 2 * DAY_S ? `${Math.ceil(seconds / DAY_S)} days` : `${seconds} s`
 }
 
-const DONE = { reset: "reset", block: "blocked", unblock: "unblocked" } as const
+const DONE = { reset: "reset", block: "blocked", unblock: "unblocked", grant: "granted" } as const
 
 /** Shown if there was nothing to do. */
-const NOTHING = { reset: "nothing was counted", block: "", unblock: "nothing was blocked" } as const
+const NOTHING = {
+  reset: "nothing was counted",
+  block: "",
+  unblock: "nothing was blocked",
+  grant: "",
+} as const
 
-/** Runs `sluice clients reset`, `block` or `unblock`: changes how a rule treats a client. */
+/** Runs `sluice clients reset`, `block`, `unblock` or `grant`: changes how a rule treats a client. */
 export async function change(
   action: ClientAction,
   client: CountedClient,
-  time: string | undefined,
+  amount: string | undefined,
   clients: ClientsBackend,
 ): Promise<CommandOutcome> {
-  const isDone = await clients.change(action, client, time)
+  const isDone = await clients.change(action, client, amount)
   const { service, rule } = client
   const whom = isDone && client.client.length === 0 ? " every client" : ""
-  const under = `${whom} under rule ${rule} of ${service}${time === undefined ? "" : ` for at least ${time}`}`
+  const units = action === "grant" ? ` ${amount} units` : ""
+  const time = action === "block" ? amount : undefined
+  const under = `${units}${whom} under rule ${rule} of ${service}${time === undefined ? "" : ` for at least ${time}`}`
   return {
     exitCode: EXIT.ok,
     json: {
@@ -76,6 +93,7 @@ export async function change(
       rule,
       ...(isDone && { done: DONE[action] }),
       ...(time !== undefined && { for: time }),
+      ...(action === "grant" && { units: Number(amount) }),
     },
     text: [[isDone ? tinted("good", DONE[action]) : NOTHING[action], under]],
   }

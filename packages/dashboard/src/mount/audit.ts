@@ -4,7 +4,7 @@ import type { Warner } from "@sluice/core/kit"
 /** A change that an operator has made to a client, or that has failed. */
 export interface DashboardChange {
   /** What was done to the client. */
-  readonly action: "reset" | "blocked" | "unblocked"
+  readonly action: "reset" | "blocked" | "unblocked" | "granted"
   /** The service of the rule. */
   readonly service: string
   /** Name of the rule. */
@@ -13,6 +13,8 @@ export interface DashboardChange {
   readonly client: string
   /** Duration of the block, as the operator gave it. Absent for other actions. */
   readonly for?: string
+  /** Units that were granted. Absent for other actions. */
+  readonly units?: number
   /** The error, if the change may have failed. Absent on success. */
   readonly failure?: unknown
 }
@@ -47,9 +49,10 @@ export function auditBy(
 
 function logChange({ failure: err, ...fields }: DashboardChange, logger: DashboardLogger | undefined): void {
   const isDone = err === undefined
+  const done = fields.action === "granted" ? "granted units" : fields.action
   const line = isDone
-    ? `A client was ${fields.action}.`
-    : `The call failed, so the client may not have been ${fields.action}. See err, and repeat the call.`
+    ? `A client was ${done}.`
+    : `The call failed, so the client may not have been ${done}. See err for what to do.`
   if (logger?.info !== undefined) logger.info(isDone ? fields : { ...fields, err }, line)
   else console.info(line, oneLine(fields), ...(isDone ? [] : [err]))
 }

@@ -9,7 +9,7 @@ import { CallRefused, type Visit } from "./visit.ts"
 const EXPECTED =
   'The body must be JSON: {"action": "blocked", "service": "…", "rule": "…", "id": "…", "text": "…", "for": "1 hour"}'
 
-/** Resets, blocks and unblocks clients for operators, and reports each change. */
+/** Resets, blocks and unblocks clients and grants them units for operators, and reports each change. */
 export class Changes {
   readonly #clients: Clients
   readonly #operators: Operators
@@ -36,21 +36,26 @@ export class Changes {
       if (typeof value !== "string") throw new CallRefused(400, EXPECTED)
       return value
     }
-    const [action, service, rule, duration] = [text("action"), text("service"), text("rule"), text("for", "")]
+    const [action, service, rule] = [text("action"), text("service"), text("rule")]
+    const amount = text(action === "granted" ? "units" : "for", "")
     const act = ACTIONS.get(action)
     if (act === undefined) throw new CallRefused(400, EXPECTED)
     await this.#operators.require(visit, role, service)
     const client = await this.#clients.byId(service, rule, text("id"), text("text"))
     const change: DashboardChange = {
       ...{ action: action as ChangeAction, service, rule, client: client.key },
-      ...(action === "blocked" && { for: duration }),
+      ...(action === "blocked" && { for: amount }),
+      ...(action === "granted" && { units: unitsIn(amount) }),
     }
     try {
-      await act(client, duration)
+      await act(client, amount)
     } catch (failure) {
       this.#report({ ...change, failure }, visit.request)
       if (!(failure instanceof StoreUnavailableError)) throw failure
-      const advice = `The client may not have been ${action}. Repeat the change when the store responds.`
+      const advice =
+        action === "granted"
+          ? "Search again when the store responds. Another grant could add the units twice."
+          : `The client may not have been ${action}. Repeat the change when the store responds.`
       throw new CallRefused(503, `${reasonOf(failure)} ${advice}`)
     }
     this.#report(change, visit.request)
@@ -58,11 +63,26 @@ export class Changes {
   }
 }
 
-const ACTIONS: ReadonlyMap<string, (client: ClientHandle, duration: string) => Promise<void>> = new Map([
+const ACTIONS: ReadonlyMap<string, (client: ClientHandle, amount: string) => Promise<void>> = new Map([
   ["reset", ({ limiter, request }) => limiter.reset(request)],
   ["unblocked", ({ limiter, request }) => limiter.unblock(request)],
   ["blocked", block],
+  ["granted", grant],
 ])
+
+/** Returns the number of units in the text. Throws if it has none. */
+function unitsIn(text: string): number {
+  const units = Number(text)
+  if (Number.isSafeInteger(units) && units > 0) return units
+  throw new CallRefused(400, `${JSON.stringify(text)} is not a number of units. Give a whole number above 0.`)
+}
+
+async function grant({ limiter, request, hasPeriods }: ClientHandle, amount: string): Promise<void> {
+  const units = unitsIn(amount)
+  if (!hasPeriods)
+    throw new CallRefused(400, "The rule counts by a window, not by per, or does not count this client.")
+  await limiter.grant(request, units)
+}
 
 async function block({ limiter, request }: ClientHandle, duration: string): Promise<void> {
   // The limiter would read a number as milliseconds, and an operator may mean seconds.

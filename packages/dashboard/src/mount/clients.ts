@@ -29,6 +29,8 @@ export interface ClientHandle {
   readonly request: RequestFacts
   /** The client's part of the counter's key. */
   readonly key: string
+  /** Whether the rule counts by calendar periods, in which units can be granted. */
+  readonly hasPeriods: boolean
 }
 
 /** A rule with the keys of the clients that it lists. */
@@ -130,7 +132,10 @@ export class Clients {
       try {
         const [explained] = await limiter.explain(request)
         const counter = explained?.counter ?? explained?.penalty
-        return { limiter, request, key: typeof key === "string" ? key : (counter?.partition ?? key[0]) }
+        return {
+          ...{ limiter, request, key: typeof key === "string" ? key : (counter?.partition ?? key[0]) },
+          hasPeriods: explained?.counter?.policy.periods !== undefined,
+        }
       } catch (error) {
         // The message contains the key, and the visitor may know only its hash.
         reason = isOfClient(error) ? new CallRefused(404, CHANGED) : error
@@ -141,13 +146,14 @@ export class Clients {
 }
 
 /** Returns the state of a client. Rejects if the store does not respond, or if the rule's limit is unknown. */
-export async function stateOf({ limiter, request }: ClientHandle): Promise<ClientState> {
+export async function stateOf({ limiter, request, hasPeriods }: ClientHandle): Promise<ClientState> {
   const { checks, degraded } = await limiter.peek(request)
   const [check] = checks
   if (check === undefined) return { isCounted: false }
-  const { shadow, limit, remaining = 0, resetAfterMs, retryAfterMs, refusal } = check
+  const { shadow, limit, granted = 0, remaining = 0, resetAfterMs, retryAfterMs, refusal } = check
   return {
     ...{ isCounted: true, degraded, shadow, limit, remaining, resetAfterMs },
+    ...(hasPeriods && { granted }),
     // JSON has no Infinity.
     retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : null,
     ...(refusal !== undefined && { refusal }),

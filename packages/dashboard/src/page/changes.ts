@@ -9,6 +9,7 @@ const VERBS: Readonly<Record<ChangeAction, string>> = {
   blocked: "Block",
   unblocked: "Unblock",
   reset: "Reset",
+  granted: "Grant",
 }
 const DURATIONS = ["5 minutes", "1 hour", "1 day"]
 const DEFAULT_DURATION = "1 hour"
@@ -28,6 +29,7 @@ export function changeButtons(client: FoundCounter, row: number): PageContent {
     !isShadow && "blocked",
     "reset",
     isBlocked && "unblocked",
+    isRead && state.granted !== undefined && "granted",
   ]
   const buttons = actions.map(
     (action) =>
@@ -45,11 +47,20 @@ export function changeButtons(client: FoundCounter, row: number): PageContent {
 }
 
 /** Returns a sentence about what a change does. */
-function effect(action: ChangeAction, { rule, key, isShared }: FoundCounter, duration: string): PageContent {
+function effect(action: ChangeAction, { rule, key, isShared }: FoundCounter, amount: string): PageContent {
   const where = isShared ? "in all processes that use this store" : "in this process"
   const client = h("bdi", {}, keyText(key))
   const start: PageContent = ["Rule ", named(rule)]
-  if (action === "blocked") return [start, " refuses ", client, ` for ${visible(duration)} ${where}.`]
+  if (action === "blocked") return [start, " refuses ", client, ` for ${visible(amount)} ${where}.`]
+  if (action === "granted")
+    return [
+      start,
+      " admits ",
+      visible(amount),
+      " more units of ",
+      client,
+      ` until its period ends, ${where}.`,
+    ]
   if (action === "reset")
     return [start, " forgets the requests of ", client, `, and ends its block, ${where}.`]
   return [start, " ends the block of ", client, ` ${where}. The counted requests stay.`]
@@ -98,11 +109,12 @@ export function askChange(
     if (isBusy) return
     const given = input("token")?.value ?? token
     const { service, rule } = client
-    const duration = durationOf(action)
-    const sentence = effect(action, client, duration)
+    const amount = amountOf(action)
+    const sentence = effect(action, client, amount)
     isBusy = true
     show()
-    const change: AskedChange = { action, service, rule, id: client.id, text, for: duration }
+    const [time, units] = action === "granted" ? ["", amount] : [amount, ""]
+    const change: AskedChange = { action, service, rule, id: client.id, text, for: time, units }
     const { value, problem, status } = await post<ClientState | string>("change", change, given)
     // A token may be valid no longer.
     if (status === 403) token = ""
@@ -123,8 +135,9 @@ function input(id: string): HTMLInputElement | null {
   return document.getElementById(id) as HTMLInputElement | null
 }
 
-/** Returns the duration of the block, which the field contains as soon as there is one. */
-function durationOf(action: ChangeAction): string {
+/** Returns the duration or the number of units, which the field contains as soon as there is one. */
+function amountOf(action: ChangeAction): string {
+  if (action === "granted") return input("units")?.value ?? ""
   return action === "blocked" ? (input("for")?.value.trim() ?? DEFAULT_DURATION) : ""
 }
 
@@ -137,8 +150,9 @@ function formOf(
   return [
     h("h2", { class: "line", id: "change-title" }, `${VERBS[action]} `, h("bdi", {}, keyText(key))),
     action === "blocked" && durationFields(),
+    action === "granted" && unitsField(),
     needsToken && tokenFields(),
-    h("p", { class: "line" }, effect(action, client, durationOf(action) || "…")),
+    h("p", { class: "line" }, effect(action, client, amountOf(action) || "…")),
     h("p", { role: "alert", class: "line bad" }, problem),
     h("button", { type: "button", "data-close": "" }, "Cancel"),
     // A disabled button would lose the focus.
@@ -159,6 +173,15 @@ function durationFields(): PageContent {
       "aria-label": "Duration",
       autocomplete: "off",
     }),
+  )
+}
+
+function unitsField(): PageContent {
+  return h(
+    "fieldset",
+    { class: "line" },
+    h("label", { for: "units" }, "More units"),
+    h("input", { id: "units", type: "number", min: "1", step: "1", required: "", autocomplete: "off" }),
   )
 }
 

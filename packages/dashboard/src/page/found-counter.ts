@@ -44,6 +44,8 @@ export type ClientState =
       /** Units in each window. */
       readonly limit: number
       readonly remaining: number
+      /** Units that are granted in the current period, which the limit includes. Absent for a rule with a window. */
+      readonly granted?: number
       /** Milliseconds until all units are available again. */
       readonly resetAfterMs: number
       /** Milliseconds until the rule admits a request, or until the block ends. `null` if never. */
@@ -53,7 +55,7 @@ export type ClientState =
     }
 
 /** What an operator does to a client. */
-export type ChangeAction = "reset" | "blocked" | "unblocked"
+export type ChangeAction = "reset" | "blocked" | "unblocked" | "granted"
 
 /** A change of a client, as the page sends it. */
 export interface AskedChange {
@@ -66,4 +68,6 @@ export interface AskedChange {
   readonly text: string
   /** The duration of a block. Empty for other changes. */
   readonly for: string
+  /** The number of units to grant. Empty for other changes. */
+  readonly units: string
 }

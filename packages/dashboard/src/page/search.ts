@@ -125,7 +125,7 @@ function foundView(
         ...(operator === "no"
           ? []
           : [["Change", ({ row, ...client }: (typeof rows)[number]) => changeButtons(client, row)] as const]),
-        ["#Limit", ofCounted(({ limit }) => count(limit))],
+        ["#Limit", ofCounted(({ limit, granted = 0 }) => limitText(limit, granted))],
         ["#Left", ofCounted(({ remaining }) => count(remaining))],
         ["#Full again", ofCounted(({ resetAfterMs: ms }) => (ms === 0 ? "now" : `in ${duration(ms)}`))],
         ["#Refusals", ({ refused }) => (refused === undefined ? "–" : count(refused.refusals))],
@@ -142,6 +142,10 @@ type CountedState = Extract<ClientState, { readonly isCounted: true }>
 
 function ofCounted(cell: (state: CountedState) => string): (client: FoundCounter) => string {
   return ({ state }) => (typeof state === "string" || !state.isCounted ? "–" : cell(state))
+}
+
+function limitText(limit: number, granted: number): string {
+  return granted === 0 ? count(limit) : `${count(limit)} (${count(granted)} granted)`
 }
 
 /** Returns what the rule would do with the next request, and until when. */

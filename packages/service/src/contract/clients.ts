@@ -7,6 +7,7 @@ import type { AskedRequest } from "../deciding/asked-request.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import {
   BlockClientResponseSchema,
+  GrantUnitsResponseSchema,
   type RateLimiter,
   ResetClientResponseSchema,
   ShowClientResponseSchema,
@@ -30,7 +31,7 @@ export interface ClientsParts {
   readonly keyOf?: ((counter: CounterKey) => string) | undefined
 }
 
-type ClientMethod = "showClient" | "resetClient" | "blockClient" | "unblockClient"
+type ClientMethod = "showClient" | "resetClient" | "blockClient" | "unblockClient" | "grantUnits"
 
 /** A client, as a call names it. */
 interface Named {
@@ -49,12 +50,12 @@ interface FoundClient {
   readonly isShadow: boolean
 }
 
-/** Creates the calls with which an engineer inspects, resets, blocks and unblocks a client. */
+/** Creates the calls with which an engineer inspects, resets, blocks and unblocks a client, and grants it units. */
 export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>, ClientMethod> {
   const changing = (
     named: Named,
     context: CallContext,
-    change: Pick<ClientChange, "action" | "for">,
+    change: Pick<ClientChange, "action" | "for" | "units">,
     make: (found: FoundClient) => Promise<void>,
   ): Promise<void> =>
     translated(async () => {
@@ -78,11 +79,12 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
         const { degraded, checks } = await limiter.peek(request, { rules })
         const [check] = checks
         if (check === undefined) return create(ShowClientResponseSchema, { allowedByList: true, shadow })
-        const { limit, remaining = 0, refusal, retryAfterMs, resetAfterMs } = check
+        const { limit, granted = 0, remaining = 0, refusal, retryAfterMs, resetAfterMs } = check
         const [explanation] = await limiter.explain(request, { rules })
         const counter = explanation?.counter
         return create(ShowClientResponseSchema, {
           limit: BigInt(limit),
+          granted: BigInt(granted),
           remaining: BigInt(remaining),
           resetAfterMs: BigInt(resetAfterMs),
           degraded,
@@ -131,6 +133,13 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
         await found.limiter.unblock(found.request, { rules: found.rules })
       })
       return create(UnblockClientResponseSchema)
+    },
+    async grantUnits(named, context) {
+      const units = Number(named.units)
+      await changing(named, context, { action: "granted", units }, ({ limiter, request, rules }) =>
+        limiter.grant(request, units, { rules }),
+      )
+      return create(GrantUnitsResponseSchema)
     },
   }
 }

@@ -21,7 +21,7 @@ export interface Change {
 /** An operation on a client. */
 export interface ClientChange {
   /** The operation. */
-  readonly action: "reset" | "blocked" | "unblocked"
+  readonly action: "reset" | "blocked" | "unblocked" | "granted"
   /** The service to which the rule belongs. */
   readonly service: string
   /** Name of the rule. */
@@ -30,6 +30,8 @@ export interface ClientChange {
   readonly client: readonly string[]
   /** Duration of the block, as the caller gave it. */
   readonly for?: string | undefined
+  /** Granted units. Below 0 if granted units were taken back. Absent for other operations. */
+  readonly units?: number | undefined
   /** Address of the caller. */
   readonly peer: string
   /** The error, if the operation may have failed. Absent on success. */
@@ -43,7 +45,7 @@ export interface Audit {
    * this function has returned or its promise has resolved.
    */
   changed(change: Change): void | Promise<void>
-  /** Records that a client was reset, blocked or unblocked, or that an attempt failed. */
+  /** Records that a client was reset, blocked, unblocked or granted units, or that an attempt failed. */
   clientChanged?(change: ClientChange): void
   /**
    * Records that this instance could not load changed rules. The new rules take effect on this instance when the
@@ -79,11 +81,12 @@ export function auditTo(log: AuditLog): Audit {
     },
     clientChanged({ client, action, failure: err, ...change }) {
       const fields = { ...change, client: digestOf(client) }
-      if (err === undefined) log.info(fields, `A client was ${action}.`)
+      const done = action === "granted" ? "granted units" : action
+      if (err === undefined) log.info(fields, `A client was ${done}.`)
       else
         log.warn(
           { ...fields, err },
-          `The call failed, so the client may not have been ${action}. See err, and repeat the call.`,
+          `The call failed, so the client may not have been ${done}. See err for what to do.`,
         )
     },
     notInForce(service, err) {

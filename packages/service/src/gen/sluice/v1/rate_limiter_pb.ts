@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEi/gEKG1Nob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3JlcXVlc3QYAiABKAkSDwoHc2VydmljZRgDIAEoCRIRCgRjb3N0GAQgASgESACIAQESDAoEcGVlaxgFIAEoCBJACgV1bml0cxgGIAMoCzIxLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QuVW5pdHNFbnRyeRIPCgdyZXNlcnZlGAcgASgIGiwKClVuaXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4AUIHCgVfY29zdCKZBAocU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRIWCg5zaG91bGRfZm9yd2FyZBgBIAEoCBIZChFyZWplY3Rpb25fbWVzc2FnZRgCIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgDIAEoBEgAiAEBEg0KBWxpbWl0GAQgASgEEhEKCXJlbWFpbmluZxgFIAEoBBIOCgZwb2xpY3kYBiABKAkSRQoHaGVhZGVycxgHIAMoCzI0LnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlLkhlYWRlcnNFbnRyeRIQCghkZWdyYWRlZBgIIAEoCBIQCghkZWxheV9tcxgJIAEoBBIWCg5yZXNldF9hZnRlcl9tcxgKIAEoBBISCgpvdmVyX2xpbWl0GAsgASgIEhAKCHNoYWRvd2VkGAwgAygJEhMKC3N0YXR1c19jb2RlGA0gASgNEgwKBGJvZHkYDiABKAkSIQoFZXJyb3IYDyABKAsyEi5nb29nbGUucnBjLlN0YXR1cxITCgtyZXNlcnZhdGlvbhgQIAEoCRIcCg9yZW5ld193aXRoaW5fbXMYESABKARIAYgBARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fcmV0cnlfYWZ0ZXJfbXNCEgoQX3JlbmV3X3dpdGhpbl9tcyI7Cg1TZXR0bGVSZXF1ZXN0EioKC3NldHRsZW1lbnRzGAEgAygLMhUuc2x1aWNlLnYxLlNldHRsZW1lbnQijQEKClNldHRsZW1lbnQSEwoLcmVzZXJ2YXRpb24YASABKAkSLQoEdXNlZBgCIAMoCzIfLnNsdWljZS52MS5TZXR0bGVtZW50LlVzZWRFbnRyeRIOCgZyZWZ1bmQYAyABKAgaKwoJVXNlZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEiOgoOU2V0dGxlUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLnNsdWljZS52MS5TZXR0bGVSZXN1bHQiQgoMU2V0dGxlUmVzdWx0Eg8KB3NldHRsZWQYASABKAgSIQoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyIkCgxSZW5ld1JlcXVlc3QSFAoMcmVzZXJ2YXRpb25zGAEgAygJIjUKDVJlbmV3UmVzcG9uc2USJAoIcmVuZXdhbHMYASADKAsyEi5zbHVpY2UudjEuUmVuZXdhbCJzCgdSZW5ld2FsEhMKC3Jlc2VydmF0aW9uGAEgASgJEhwKD3JlbmV3X3dpdGhpbl9tcxgCIAEoBEgAiAEBEiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNCEgoQX3JlbmV3X3dpdGhpbl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSLfAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCBIsCghtZXRhZGF0YRgHIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGFCCgoIX3ZlcnNpb24iXQoXUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USIgoGc3RhdHVzGAEgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSDQoFZXJyb3IYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCI4ChFHZXRTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkitAEKEkdldFNlcnZpY2VSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEh4KBXJ1bGVzGAIgAygLMg8uc2x1aWNlLnYxLlJ1bGUSEAoIcHJvYmxlbXMYAyADKAkSLQoNcnVsZV9wcm9ibGVtcxgEIAMoCzIWLnNsdWljZS52MS5SdWxlUHJvYmxlbRIsCghtZXRhZGF0YRgFIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGEiVAoPU2VydmljZU1ldGFkYXRhEg0KBW93bmVyGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB2NvbnRhY3QYAyABKAkSDAoEbGluaxgEIAEoCSK0AQoLUnVsZVByb2JsZW0SDAoEcGF0aBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgRydWxlGAMgASgJEi0KBmVmZmVjdBgEIAEoDjIdLnNsdWljZS52MS5SdWxlUHJvYmxlbS5FZmZlY3QiRQoGRWZmZWN0EhYKEkVGRkVDVF9VTlNQRUNJRklFRBAAEg8KC0VGRkVDVF9SVUxFEAESEgoORUZGRUNUX0VESVRJT04QAiJwChRSZW1vdmVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSFAoHdmVyc2lvbhgDIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgEIAEoCEIKCghfdmVyc2lvbiIoChVSZW1vdmVTZXJ2aWNlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCJWChFTaG93Q2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAki6gEKElNob3dDbGllbnRSZXNwb25zZRINCgVsaW1pdBgBIAEoBBIRCglyZW1haW5pbmcYAiABKAQSDwoHcmVmdXNhbBgDIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgEIAEoBEgAiAEBEhYKDnJlc2V0X2FmdGVyX21zGAUgASgEEhAKCGRlZ3JhZGVkGAYgASgIEhcKD2FsbG93ZWRfYnlfbGlzdBgHIAEoCBIOCgZzaGFkb3cYCCABKAgSEQoJcGFydGl0aW9uGAkgASgJEgsKA2tleRgKIAEoCUIRCg9fcmV0cnlfYWZ0ZXJfbXMiVwoSUmVzZXRDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSIVChNSZXNldENsaWVudFJlc3BvbnNlImQKEkJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkSCwoDZm9yGAUgASgJIhUKE0Jsb2NrQ2xpZW50UmVzcG9uc2UiWQoUVW5ibG9ja0NsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhcKFVVuYmxvY2tDbGllbnRSZXNwb25zZSJWChJMaXN0Q2xpZW50c1JlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDQoFbGltaXQYBCABKA0iggIKE0xpc3RDbGllbnRzUmVzcG9uc2USDQoFYXRfbXMYASABKAQSEAoIc2luY2VfbXMYAiABKAQSJAoFcnVsZXMYAyADKAsyFS5zbHVpY2UudjEuTGlzdGVkUnVsZRIpCgdyZWZ1c2VkGAQgAygLMhguc2x1aWNlLnYxLlJlZnVzZWRDbGllbnQSKQoHYnVzaWVzdBgFIAMoCzIYLnNsdWljZS52MS5CdXNpZXN0Q2xpZW50EioKCHJlZnVzYWxzGAYgAygLMhguc2x1aWNlLnYxLkxhdGVzdFJlZnVzYWwSEQoJaW5zdGFuY2VzGAcgASgNEg8KB21pc3NpbmcYCCABKAkingEKCkxpc3RlZFJ1bGUSDAoEcnVsZRgBIAEoCRIpCgdzZWNvbmRzGAIgASgLMhguc2x1aWNlLnYxLk91dGNvbWVTZXJpZXMSLgoMZml2ZV9taW51dGVzGAMgASgLMhguc2x1aWNlLnYxLk91dGNvbWVTZXJpZXMSFwoPcmVmdXNlZF9jbGllbnRzGAQgASgNEg4KBnNoYWRvdxgFIAEoCCJqCg1PdXRjb21lU2VyaWVzEhAKCGFkbWl0dGVkGAEgAygNEg8KB3JlZnVzZWQYAiADKA0SEAoIc2hhZG93ZWQYAyADKA0SEgoKb3Zlcl9saW1pdBgEIAMoDRIQCghkZWdyYWRlZBgFIAMoDSKwAQoNUmVmdXNlZENsaWVudBIMCgRydWxlGAEgASgJEgsKA2tleRgCIAEoCRIQCghyZWZ1c2FscxgDIAEoDRINCgVlcnJvchgEIAEoDRIPCgdsYXN0X21zGAUgASgEEhUKCHVudGlsX21zGAYgASgESACIAQESDgoGcmVhc29uGAcgASgJEg4KBnNoYWRvdxgIIAEoCBIOCgZjbGllbnQYCSADKAlCCwoJX3VudGlsX21zIkwKDUJ1c2llc3RDbGllbnQSDAoEcnVsZRgBIAEoCRILCgNrZXkYAiABKAkSEAoIcmVxdWVzdHMYAyABKA0SDgoGY2xpZW50GAQgAygJIpcBCg1MYXRlc3RSZWZ1c2FsEg0KBWF0X21zGAEgASgEEgwKBHJ1bGUYAiABKAkSCwoDa2V5GAMgASgJEg4KBnJlYXNvbhgEIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgFIAEoBEgAiAEBEgwKBHRleHQYBiABKAkSDgoGY2xpZW50GAcgAygJQhEKD19yZXRyeV9hZnRlcl9tcyIgCg9PdmVydmlld1JlcXVlc3QSDQoFbGltaXQYASABKA0iXgoQT3ZlcnZpZXdSZXNwb25zZRINCgVhdF9tcxgBIAEoBBIqCghzZXJ2aWNlcxgCIAMoCzIYLnNsdWljZS52MS5MaXN0ZWRTZXJ2aWNlEg8KB21pc3NpbmcYAyABKAkikwEKDUxpc3RlZFNlcnZpY2USDwoHc2VydmljZRgBIAEoCRIQCghzaW5jZV9tcxgCIAEoBBInCgdzZWNvbmRzGAMgASgLMhYuc2x1aWNlLnYxLk91dGNvbWVTdW1zEiMKA2RheRgEIAEoCzIWLnNsdWljZS52MS5PdXRjb21lU3VtcxIRCglpbnN0YW5jZXMYBSABKA0iaAoLT3V0Y29tZVN1bXMSEAoIYWRtaXR0ZWQYASABKAQSDwoHcmVmdXNlZBgCIAEoBBIQCghzaGFkb3dlZBgDIAEoBBISCgpvdmVyX2xpbWl0GAQgASgEEhAKCGRlZ3JhZGVkGAUgASgEIq4GCgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAgSMQoJb3ZlcnJpZGVzGBcgAygLMh4uc2x1aWNlLnYxLlJ1bGUuT3ZlcnJpZGVzRW50cnkSDgoGbm90aWZ5GBggAygNEicKCXJlamVjdGlvbhgZIAEoCzIULnNsdWljZS52MS5SZWplY3Rpb24SFwoKY29uY3VycmVudBgaIAEoBEgEiAEBEgwKBGhvbGQYGyABKAkSDgoGY291bnRzGBwgASgJEgsKA3BlchgdIAEoCRIRCgl0aW1lX3pvbmUYHiABKAkSDgoGYW5jaG9yGB8gASgJGkUKDk92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRIiCgV2YWx1ZRgCIAEoCzITLnNsdWljZS52MS5PdmVycmlkZToCOAFCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdEINCgtfY29uY3VycmVudCJNCglSZWplY3Rpb24SDgoGc3RhdHVzGAEgASgNEhEKBGJvZHkYAiABKAlIAIgBARIUCgxjb250ZW50X3R5cGUYAyABKAlCBwoFX2JvZHkiNwoIT3ZlcnJpZGUSDQoFbGltaXQYASABKAQSEgoFYnVyc3QYAiABKARIAIgBAUIICgZfYnVyc3QiLwoEUmF0ZRIZChFyZXF1ZXN0c19wZXJfdW5pdBgBIAEoDRIMCgR1bml0GAIgASgJIpYBCgVNYXRjaBIPCgdtZXRob2RzGAEgAygJEgwKBHBhdGgYAiABKAkSLAoGZmllbGRzGAMgAygLMhwuc2x1aWNlLnYxLk1hdGNoLkZpZWxkc0VudHJ5GkAKC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRIgCgV2YWx1ZRgCIAEoCzIRLnNsdWljZS52MS5WYWx1ZXM6AjgBIhgKBlZhbHVlcxIOCgZ2YWx1ZXMYASADKAkiSwoHUGVuYWx0eRIQCghyZWZ1c2FscxgBIAEoBBIOCgZ3aXRoaW4YAiABKAkSCwoDZm9yGAMgASgJEhEKCWZvcl9zdGVwcxgEIAMoCSLRAQoIVGhyb3R0bGUSDAoEa2luZBgBIAEoCRIUCgdwZXJjZW50GAIgASgBSACIAQESFAoHY2VpbGluZxgDIAEoBEgBiAEBEhgKC21heF93YWl0aW5nGAQgASgESAKIAQESGAoLbWF4X3dhaXRfbXMYBSABKARIA4gBARIfCgVxdWV1ZRgGIAEoCzIQLnNsdWljZS52MS5RdWV1ZUIKCghfcGVyY2VudEIKCghfY2VpbGluZ0IOCgxfbWF4X3dhaXRpbmdCDgoMX21heF93YWl0X21zIlsKBVF1ZXVlEhgKC21heF93YWl0aW5nGAEgASgESACIAQESGAoLbWF4X3dhaXRfbXMYAiABKARIAYgBAUIOCgxfbWF4X3dhaXRpbmdCDgoMX21heF93YWl0X21zMqQICgtSYXRlTGltaXRlchJnChRTaG91bGRGb3J3YXJkUmVxdWVzdBImLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QaJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRJqChVTaG91bGRGb3J3YXJkUmVxdWVzdHMSJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVxdWVzdBooLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI9CgZTZXR0bGUSGC5zbHVpY2UudjEuU2V0dGxlUmVxdWVzdBoZLnNsdWljZS52MS5TZXR0bGVSZXNwb25zZRI6CgVSZW5ldxIXLnNsdWljZS52MS5SZW5ld1JlcXVlc3QaGC5zbHVpY2UudjEuUmVuZXdSZXNwb25zZRJYCg9SZWdpc3RlclNlcnZpY2USIS5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBoiLnNsdWljZS52MS5SZWdpc3RlclNlcnZpY2VSZXNwb25zZRJJCgpHZXRTZXJ2aWNlEhwuc2x1aWNlLnYxLkdldFNlcnZpY2VSZXF1ZXN0Gh0uc2x1aWNlLnYxLkdldFNlcnZpY2VSZXNwb25zZRJSCg1SZW1vdmVTZXJ2aWNlEh8uc2x1aWNlLnYxLlJlbW92ZVNlcnZpY2VSZXF1ZXN0GiAuc2x1aWNlLnYxLlJlbW92ZVNlcnZpY2VSZXNwb25zZRJJCgpTaG93Q2xpZW50Ehwuc2x1aWNlLnYxLlNob3dDbGllbnRSZXF1ZXN0Gh0uc2x1aWNlLnYxLlNob3dDbGllbnRSZXNwb25zZRJMCgtSZXNldENsaWVudBIdLnNsdWljZS52MS5SZXNldENsaWVudFJlcXVlc3QaHi5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXNwb25zZRJMCgtCbG9ja0NsaWVudBIdLnNsdWljZS52MS5CbG9ja0NsaWVudFJlcXVlc3QaHi5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXNwb25zZRJSCg1VbmJsb2NrQ2xpZW50Eh8uc2x1aWNlLnYxLlVuYmxvY2tDbGllbnRSZXF1ZXN0GiAuc2x1aWNlLnYxLlVuYmxvY2tDbGllbnRSZXNwb25zZRJMCgtMaXN0Q2xpZW50cxIdLnNsdWljZS52MS5MaXN0Q2xpZW50c1JlcXVlc3QaHi5zbHVpY2UudjEuTGlzdENsaWVudHNSZXNwb25zZRJDCghPdmVydmlldxIaLnNsdWljZS52MS5PdmVydmlld1JlcXVlc3QaGy5zbHVpY2UudjEuT3ZlcnZpZXdSZXNwb25zZUIUWhJzbHVpY2UvdjE7c2x1aWNldjFiBnByb3RvMw", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEi/gEKG1Nob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3JlcXVlc3QYAiABKAkSDwoHc2VydmljZRgDIAEoCRIRCgRjb3N0GAQgASgESACIAQESDAoEcGVlaxgFIAEoCBJACgV1bml0cxgGIAMoCzIxLnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlcXVlc3QuVW5pdHNFbnRyeRIPCgdyZXNlcnZlGAcgASgIGiwKClVuaXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4AUIHCgVfY29zdCKZBAocU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZRIWCg5zaG91bGRfZm9yd2FyZBgBIAEoCBIZChFyZWplY3Rpb25fbWVzc2FnZRgCIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgDIAEoBEgAiAEBEg0KBWxpbWl0GAQgASgEEhEKCXJlbWFpbmluZxgFIAEoBBIOCgZwb2xpY3kYBiABKAkSRQoHaGVhZGVycxgHIAMoCzI0LnNsdWljZS52MS5TaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlLkhlYWRlcnNFbnRyeRIQCghkZWdyYWRlZBgIIAEoCBIQCghkZWxheV9tcxgJIAEoBBIWCg5yZXNldF9hZnRlcl9tcxgKIAEoBBISCgpvdmVyX2xpbWl0GAsgASgIEhAKCHNoYWRvd2VkGAwgAygJEhMKC3N0YXR1c19jb2RlGA0gASgNEgwKBGJvZHkYDiABKAkSIQoFZXJyb3IYDyABKAsyEi5nb29nbGUucnBjLlN0YXR1cxITCgtyZXNlcnZhdGlvbhgQIAEoCRIcCg9yZW5ld193aXRoaW5fbXMYESABKARIAYgBARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fcmV0cnlfYWZ0ZXJfbXNCEgoQX3JlbmV3X3dpdGhpbl9tcyI7Cg1TZXR0bGVSZXF1ZXN0EioKC3NldHRsZW1lbnRzGAEgAygLMhUuc2x1aWNlLnYxLlNldHRsZW1lbnQijQEKClNldHRsZW1lbnQSEwoLcmVzZXJ2YXRpb24YASABKAkSLQoEdXNlZBgCIAMoCzIfLnNsdWljZS52MS5TZXR0bGVtZW50LlVzZWRFbnRyeRIOCgZyZWZ1bmQYAyABKAgaKwoJVXNlZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEiOgoOU2V0dGxlUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLnNsdWljZS52MS5TZXR0bGVSZXN1bHQiQgoMU2V0dGxlUmVzdWx0Eg8KB3NldHRsZWQYASABKAgSIQoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyIkCgxSZW5ld1JlcXVlc3QSFAoMcmVzZXJ2YXRpb25zGAEgAygJIjUKDVJlbmV3UmVzcG9uc2USJAoIcmVuZXdhbHMYASADKAsyEi5zbHVpY2UudjEuUmVuZXdhbCJzCgdSZW5ld2FsEhMKC3Jlc2VydmF0aW9uGAEgASgJEhwKD3JlbmV3X3dpdGhpbl9tcxgCIAEoBEgAiAEBEiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNCEgoQX3JlbmV3X3dpdGhpbl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSLfAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCBIsCghtZXRhZGF0YRgHIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGFCCgoIX3ZlcnNpb24iXQoXUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USIgoGc3RhdHVzGAEgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSDQoFZXJyb3IYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCI4ChFHZXRTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkitAEKEkdldFNlcnZpY2VSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEh4KBXJ1bGVzGAIgAygLMg8uc2x1aWNlLnYxLlJ1bGUSEAoIcHJvYmxlbXMYAyADKAkSLQoNcnVsZV9wcm9ibGVtcxgEIAMoCzIWLnNsdWljZS52MS5SdWxlUHJvYmxlbRIsCghtZXRhZGF0YRgFIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGEiVAoPU2VydmljZU1ldGFkYXRhEg0KBW93bmVyGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB2NvbnRhY3QYAyABKAkSDAoEbGluaxgEIAEoCSK0AQoLUnVsZVByb2JsZW0SDAoEcGF0aBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgRydWxlGAMgASgJEi0KBmVmZmVjdBgEIAEoDjIdLnNsdWljZS52MS5SdWxlUHJvYmxlbS5FZmZlY3QiRQoGRWZmZWN0EhYKEkVGRkVDVF9VTlNQRUNJRklFRBAAEg8KC0VGRkVDVF9SVUxFEAESEgoORUZGRUNUX0VESVRJT04QAiJwChRSZW1vdmVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSFAoHdmVyc2lvbhgDIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgEIAEoCEIKCghfdmVyc2lvbiIoChVSZW1vdmVTZXJ2aWNlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCJWChFTaG93Q2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAki+wEKElNob3dDbGllbnRSZXNwb25zZRINCgVsaW1pdBgBIAEoBBIRCglyZW1haW5pbmcYAiABKAQSDwoHcmVmdXNhbBgDIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgEIAEoBEgAiAEBEhYKDnJlc2V0X2FmdGVyX21zGAUgASgEEhAKCGRlZ3JhZGVkGAYgASgIEhcKD2FsbG93ZWRfYnlfbGlzdBgHIAEoCBIOCgZzaGFkb3cYCCABKAgSEQoJcGFydGl0aW9uGAkgASgJEgsKA2tleRgKIAEoCRIPCgdncmFudGVkGAsgASgEQhEKD19yZXRyeV9hZnRlcl9tcyJXChJSZXNldENsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhUKE1Jlc2V0Q2xpZW50UmVzcG9uc2UiZAoSQmxvY2tDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCRILCgNmb3IYBSABKAkiFQoTQmxvY2tDbGllbnRSZXNwb25zZSJZChRVbmJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkiFwoVVW5ibG9ja0NsaWVudFJlc3BvbnNlImUKEUdyYW50VW5pdHNSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCRINCgV1bml0cxgFIAEoAyIUChJHcmFudFVuaXRzUmVzcG9uc2UiVgoSTGlzdENsaWVudHNSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg0KBWxpbWl0GAQgASgNIoICChNMaXN0Q2xpZW50c1Jlc3BvbnNlEg0KBWF0X21zGAEgASgEEhAKCHNpbmNlX21zGAIgASgEEiQKBXJ1bGVzGAMgAygLMhUuc2x1aWNlLnYxLkxpc3RlZFJ1bGUSKQoHcmVmdXNlZBgEIAMoCzIYLnNsdWljZS52MS5SZWZ1c2VkQ2xpZW50EikKB2J1c2llc3QYBSADKAsyGC5zbHVpY2UudjEuQnVzaWVzdENsaWVudBIqCghyZWZ1c2FscxgGIAMoCzIYLnNsdWljZS52MS5MYXRlc3RSZWZ1c2FsEhEKCWluc3RhbmNlcxgHIAEoDRIPCgdtaXNzaW5nGAggASgJIp4BCgpMaXN0ZWRSdWxlEgwKBHJ1bGUYASABKAkSKQoHc2Vjb25kcxgCIAEoCzIYLnNsdWljZS52MS5PdXRjb21lU2VyaWVzEi4KDGZpdmVfbWludXRlcxgDIAEoCzIYLnNsdWljZS52MS5PdXRjb21lU2VyaWVzEhcKD3JlZnVzZWRfY2xpZW50cxgEIAEoDRIOCgZzaGFkb3cYBSABKAgiagoNT3V0Y29tZVNlcmllcxIQCghhZG1pdHRlZBgBIAMoDRIPCgdyZWZ1c2VkGAIgAygNEhAKCHNoYWRvd2VkGAMgAygNEhIKCm92ZXJfbGltaXQYBCADKA0SEAoIZGVncmFkZWQYBSADKA0isAEKDVJlZnVzZWRDbGllbnQSDAoEcnVsZRgBIAEoCRILCgNrZXkYAiABKAkSEAoIcmVmdXNhbHMYAyABKA0SDQoFZXJyb3IYBCABKA0SDwoHbGFzdF9tcxgFIAEoBBIVCgh1bnRpbF9tcxgGIAEoBEgAiAEBEg4KBnJlYXNvbhgHIAEoCRIOCgZzaGFkb3cYCCABKAgSDgoGY2xpZW50GAkgAygJQgsKCV91bnRpbF9tcyJMCg1CdXNpZXN0Q2xpZW50EgwKBHJ1bGUYASABKAkSCwoDa2V5GAIgASgJEhAKCHJlcXVlc3RzGAMgASgNEg4KBmNsaWVudBgEIAMoCSKXAQoNTGF0ZXN0UmVmdXNhbBINCgVhdF9tcxgBIAEoBBIMCgRydWxlGAIgASgJEgsKA2tleRgDIAEoCRIOCgZyZWFzb24YBCABKAkSGwoOcmV0cnlfYWZ0ZXJfbXMYBSABKARIAIgBARIMCgR0ZXh0GAYgASgJEg4KBmNsaWVudBgHIAMoCUIRCg9fcmV0cnlfYWZ0ZXJfbXMiIAoPT3ZlcnZpZXdSZXF1ZXN0Eg0KBWxpbWl0GAEgASgNIl4KEE92ZXJ2aWV3UmVzcG9uc2USDQoFYXRfbXMYASABKAQSKgoIc2VydmljZXMYAiADKAsyGC5zbHVpY2UudjEuTGlzdGVkU2VydmljZRIPCgdtaXNzaW5nGAMgASgJIpMBCg1MaXN0ZWRTZXJ2aWNlEg8KB3NlcnZpY2UYASABKAkSEAoIc2luY2VfbXMYAiABKAQSJwoHc2Vjb25kcxgDIAEoCzIWLnNsdWljZS52MS5PdXRjb21lU3VtcxIjCgNkYXkYBCABKAsyFi5zbHVpY2UudjEuT3V0Y29tZVN1bXMSEQoJaW5zdGFuY2VzGAUgASgNImgKC091dGNvbWVTdW1zEhAKCGFkbWl0dGVkGAEgASgEEg8KB3JlZnVzZWQYAiABKAQSEAoIc2hhZG93ZWQYAyABKAQSEgoKb3Zlcl9saW1pdBgEIAEoBBIQCghkZWdyYWRlZBgFIAEoBCKuBgoEUnVsZRINCgVmaWVsZBgBIAEoCRIdCgRyYXRlGAIgASgLMg8uc2x1aWNlLnYxLlJhdGUSFQoNZXJyb3JfbWVzc2FnZRgDIAEoCRIMCgRuYW1lGAQgASgJEg4KBmZpZWxkcxgFIAMoCRISCgVsaW1pdBgGIAEoBEgAiAEBEg4KBndpbmRvdxgHIAEoCRISCgpvbl9taXNzaW5nGAggASgJEhgKEG9uX3N0b3JlX2ZhaWx1cmUYCSABKAkSEQoJYWxnb3JpdGhtGAogASgJEg0KBWFsaWduGAsgASgJEhQKB2J1Y2tldHMYDCABKARIAYgBARISCgVidXJzdBgNIAEoBEgCiAEBEg4KBnJlZmlsbBgOIAEoCRIlCgh0aHJvdHRsZRgPIAEoCzITLnNsdWljZS52MS5UaHJvdHRsZRIWCg5jb3VudF9yZWplY3RlZBgQIAEoCBIjCgdwZW5hbHR5GBEgASgLMhIuc2x1aWNlLnYxLlBlbmFsdHkSEQoEY29zdBgSIAEoBEgDiAEBEh8KBW1hdGNoGBMgASgLMhAuc2x1aWNlLnYxLk1hdGNoEg0KBWFsbG93GBQgAygJEgwKBGRlbnkYFSADKAkSDgoGc2hhZG93GBYgASgIEjEKCW92ZXJyaWRlcxgXIAMoCzIeLnNsdWljZS52MS5SdWxlLk92ZXJyaWRlc0VudHJ5Eg4KBm5vdGlmeRgYIAMoDRInCglyZWplY3Rpb24YGSABKAsyFC5zbHVpY2UudjEuUmVqZWN0aW9uEhcKCmNvbmN1cnJlbnQYGiABKARIBIgBARIMCgRob2xkGBsgASgJEg4KBmNvdW50cxgcIAEoCRILCgNwZXIYHSABKAkSEQoJdGltZV96b25lGB4gASgJEg4KBmFuY2hvchgfIAEoCRpFCg5PdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSIgoFdmFsdWUYAiABKAsyEy5zbHVpY2UudjEuT3ZlcnJpZGU6AjgBQggKBl9saW1pdEIKCghfYnVja2V0c0IICgZfYnVyc3RCBwoFX2Nvc3RCDQoLX2NvbmN1cnJlbnQiTQoJUmVqZWN0aW9uEg4KBnN0YXR1cxgBIAEoDRIRCgRib2R5GAIgASgJSACIAQESFAoMY29udGVudF90eXBlGAMgASgJQgcKBV9ib2R5IjcKCE92ZXJyaWRlEg0KBWxpbWl0GAEgASgEEhIKBWJ1cnN0GAIgASgESACIAQFCCAoGX2J1cnN0Ii8KBFJhdGUSGQoRcmVxdWVzdHNfcGVyX3VuaXQYASABKA0SDAoEdW5pdBgCIAEoCSKWAQoFTWF0Y2gSDwoHbWV0aG9kcxgBIAMoCRIMCgRwYXRoGAIgASgJEiwKBmZpZWxkcxgDIAMoCzIcLnNsdWljZS52MS5NYXRjaC5GaWVsZHNFbnRyeRpACgtGaWVsZHNFbnRyeRILCgNrZXkYASABKAkSIAoFdmFsdWUYAiABKAsyES5zbHVpY2UudjEuVmFsdWVzOgI4ASIYCgZWYWx1ZXMSDgoGdmFsdWVzGAEgAygJIksKB1BlbmFsdHkSEAoIcmVmdXNhbHMYASABKAQSDgoGd2l0aGluGAIgASgJEgsKA2ZvchgDIAEoCRIRCglmb3Jfc3RlcHMYBCADKAki0QEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQESHwoFcXVldWUYBiABKAsyEC5zbHVpY2UudjEuUXVldWVCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tcyJbCgVRdWV1ZRIYCgttYXhfd2FpdGluZxgBIAEoBEgAiAEBEhgKC21heF93YWl0X21zGAIgASgESAGIAQFCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczLvCAoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USPQoGU2V0dGxlEhguc2x1aWNlLnYxLlNldHRsZVJlcXVlc3QaGS5zbHVpY2UudjEuU2V0dGxlUmVzcG9uc2USOgoFUmVuZXcSFy5zbHVpY2UudjEuUmVuZXdSZXF1ZXN0Ghguc2x1aWNlLnYxLlJlbmV3UmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2USSQoKU2hvd0NsaWVudBIcLnNsdWljZS52MS5TaG93Q2xpZW50UmVxdWVzdBodLnNsdWljZS52MS5TaG93Q2xpZW50UmVzcG9uc2USTAoLUmVzZXRDbGllbnQSHS5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLlJlc2V0Q2xpZW50UmVzcG9uc2USTAoLQmxvY2tDbGllbnQSHS5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLkJsb2NrQ2xpZW50UmVzcG9uc2USUgoNVW5ibG9ja0NsaWVudBIfLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVxdWVzdBogLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVzcG9uc2USSQoKR3JhbnRVbml0cxIcLnNsdWljZS52MS5HcmFudFVuaXRzUmVxdWVzdBodLnNsdWljZS52MS5HcmFudFVuaXRzUmVzcG9uc2USTAoLTGlzdENsaWVudHMSHS5zbHVpY2UudjEuTGlzdENsaWVudHNSZXF1ZXN0Gh4uc2x1aWNlLnYxLkxpc3RDbGllbnRzUmVzcG9uc2USQwoIT3ZlcnZpZXcSGi5zbHVpY2UudjEuT3ZlcnZpZXdSZXF1ZXN0Ghsuc2x1aWNlLnYxLk92ZXJ2aWV3UmVzcG9uc2VCFFoSc2x1aWNlL3YxO3NsdWljZXYxYgZwcm90bzM", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -887,6 +887,13 @@ export type ShowClientResponse = Message<"sluice.v1.ShowClientResponse"> & {
    * @generated from field: string key = 10;
    */
   key: string;
+
+  /**
+   * Units that are granted in the current period. `limit` includes them.
+   *
+   * @generated from field: uint64 granted = 11;
+   */
+  granted: bigint;
 };
 
 /**
@@ -1039,6 +1046,58 @@ export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*
   messageDesc(file_sluice_v1_rate_limiter, 26);
 
 /**
+ * @generated from message sluice.v1.GrantUnitsRequest
+ */
+export type GrantUnitsRequest = Message<"sluice.v1.GrantUnitsRequest"> & {
+  /**
+   * @generated from field: int32 service_id = 1;
+   */
+  serviceId: number;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: repeated string client = 4;
+   */
+  client: string[];
+
+  /**
+   * Units to grant. A negative number takes granted units back, at most all of them.
+   *
+   * @generated from field: int64 units = 5;
+   */
+  units: bigint;
+};
+
+/**
+ * Describes the message sluice.v1.GrantUnitsRequest.
+ * Use `create(GrantUnitsRequestSchema)` to create a new message.
+ */
+export const GrantUnitsRequestSchema: GenMessage<GrantUnitsRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 27);
+
+/**
+ * @generated from message sluice.v1.GrantUnitsResponse
+ */
+export type GrantUnitsResponse = Message<"sluice.v1.GrantUnitsResponse"> & {
+};
+
+/**
+ * Describes the message sluice.v1.GrantUnitsResponse.
+ * Use `create(GrantUnitsResponseSchema)` to create a new message.
+ */
+export const GrantUnitsResponseSchema: GenMessage<GrantUnitsResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 28);
+
+/**
  * @generated from message sluice.v1.ListClientsRequest
  */
 export type ListClientsRequest = Message<"sluice.v1.ListClientsRequest"> & {
@@ -1076,7 +1135,7 @@ export type ListClientsRequest = Message<"sluice.v1.ListClientsRequest"> & {
  * Use `create(ListClientsRequestSchema)` to create a new message.
  */
 export const ListClientsRequestSchema: GenMessage<ListClientsRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 27);
+  messageDesc(file_sluice_v1_rate_limiter, 29);
 
 /**
  * Times are in milliseconds since the epoch. Empty lists mean that no request of the service was decided.
@@ -1148,7 +1207,7 @@ export type ListClientsResponse = Message<"sluice.v1.ListClientsResponse"> & {
  * Use `create(ListClientsResponseSchema)` to create a new message.
  */
 export const ListClientsResponseSchema: GenMessage<ListClientsResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 28);
+  messageDesc(file_sluice_v1_rate_limiter, 30);
 
 /**
  * @generated from message sluice.v1.ListedRule
@@ -1193,7 +1252,7 @@ export type ListedRule = Message<"sluice.v1.ListedRule"> & {
  * Use `create(ListedRuleSchema)` to create a new message.
  */
 export const ListedRuleSchema: GenMessage<ListedRule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 29);
+  messageDesc(file_sluice_v1_rate_limiter, 31);
 
 /**
  * Requests in equal spans of time, oldest first. Each list ends with the current span, and leaves out the zeros before its
@@ -1239,7 +1298,7 @@ export type OutcomeSeries = Message<"sluice.v1.OutcomeSeries"> & {
  * Use `create(OutcomeSeriesSchema)` to create a new message.
  */
 export const OutcomeSeriesSchema: GenMessage<OutcomeSeries> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 30);
+  messageDesc(file_sluice_v1_rate_limiter, 32);
 
 /**
  * @generated from message sluice.v1.RefusedClient
@@ -1311,7 +1370,7 @@ export type RefusedClient = Message<"sluice.v1.RefusedClient"> & {
  * Use `create(RefusedClientSchema)` to create a new message.
  */
 export const RefusedClientSchema: GenMessage<RefusedClient> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 31);
+  messageDesc(file_sluice_v1_rate_limiter, 33);
 
 /**
  * @generated from message sluice.v1.BusiestClient
@@ -1347,7 +1406,7 @@ export type BusiestClient = Message<"sluice.v1.BusiestClient"> & {
  * Use `create(BusiestClientSchema)` to create a new message.
  */
 export const BusiestClientSchema: GenMessage<BusiestClient> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 32);
+  messageDesc(file_sluice_v1_rate_limiter, 34);
 
 /**
  * @generated from message sluice.v1.LatestRefusal
@@ -1400,7 +1459,7 @@ export type LatestRefusal = Message<"sluice.v1.LatestRefusal"> & {
  * Use `create(LatestRefusalSchema)` to create a new message.
  */
 export const LatestRefusalSchema: GenMessage<LatestRefusal> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 33);
+  messageDesc(file_sluice_v1_rate_limiter, 35);
 
 /**
  * @generated from message sluice.v1.OverviewRequest
@@ -1419,7 +1478,7 @@ export type OverviewRequest = Message<"sluice.v1.OverviewRequest"> & {
  * Use `create(OverviewRequestSchema)` to create a new message.
  */
 export const OverviewRequestSchema: GenMessage<OverviewRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 34);
+  messageDesc(file_sluice_v1_rate_limiter, 36);
 
 /**
  * @generated from message sluice.v1.OverviewResponse
@@ -1452,7 +1511,7 @@ export type OverviewResponse = Message<"sluice.v1.OverviewResponse"> & {
  * Use `create(OverviewResponseSchema)` to create a new message.
  */
 export const OverviewResponseSchema: GenMessage<OverviewResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 35);
+  messageDesc(file_sluice_v1_rate_limiter, 37);
 
 /**
  * @generated from message sluice.v1.ListedService
@@ -1497,7 +1556,7 @@ export type ListedService = Message<"sluice.v1.ListedService"> & {
  * Use `create(ListedServiceSchema)` to create a new message.
  */
 export const ListedServiceSchema: GenMessage<ListedService> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 36);
+  messageDesc(file_sluice_v1_rate_limiter, 38);
 
 /**
  * The outcomes of OutcomeSeries.
@@ -1536,7 +1595,7 @@ export type OutcomeSums = Message<"sluice.v1.OutcomeSums"> & {
  * Use `create(OutcomeSumsSchema)` to create a new message.
  */
 export const OutcomeSumsSchema: GenMessage<OutcomeSums> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 37);
+  messageDesc(file_sluice_v1_rate_limiter, 39);
 
 /**
  * A rule, with the members of a rules file: docs/rules/rules.md. Only `rate`, or `limit` with `window` or `per`, are required.
@@ -1728,7 +1787,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 38);
+  messageDesc(file_sluice_v1_rate_limiter, 40);
 
 /**
  * The answer to a request that the rule refuses with 429, instead of the standard one. Headers such as Retry-After stay.
@@ -1763,7 +1822,7 @@ export type Rejection = Message<"sluice.v1.Rejection"> & {
  * Use `create(RejectionSchema)` to create a new message.
  */
 export const RejectionSchema: GenMessage<Rejection> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 39);
+  messageDesc(file_sluice_v1_rate_limiter, 41);
 
 /**
  * The limit of one client, instead of the rule's own.
@@ -1789,7 +1848,7 @@ export type Override = Message<"sluice.v1.Override"> & {
  * Use `create(OverrideSchema)` to create a new message.
  */
 export const OverrideSchema: GenMessage<Override> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 40);
+  messageDesc(file_sluice_v1_rate_limiter, 42);
 
 /**
  * @generated from message sluice.v1.Rate
@@ -1813,7 +1872,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 41);
+  messageDesc(file_sluice_v1_rate_limiter, 43);
 
 /**
  * @generated from message sluice.v1.Match
@@ -1840,7 +1899,7 @@ export type Match = Message<"sluice.v1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 42);
+  messageDesc(file_sluice_v1_rate_limiter, 44);
 
 /**
  * @generated from message sluice.v1.Values
@@ -1857,7 +1916,7 @@ export type Values = Message<"sluice.v1.Values"> & {
  * Use `create(ValuesSchema)` to create a new message.
  */
 export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 43);
+  messageDesc(file_sluice_v1_rate_limiter, 45);
 
 /**
  * @generated from message sluice.v1.Penalty
@@ -1893,7 +1952,7 @@ export type Penalty = Message<"sluice.v1.Penalty"> & {
  * Use `create(PenaltySchema)` to create a new message.
  */
 export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 44);
+  messageDesc(file_sluice_v1_rate_limiter, 46);
 
 /**
  * @generated from message sluice.v1.Throttle
@@ -1939,7 +1998,7 @@ export type Throttle = Message<"sluice.v1.Throttle"> & {
  * Use `create(ThrottleSchema)` to create a new message.
  */
 export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 45);
+  messageDesc(file_sluice_v1_rate_limiter, 47);
 
 /**
  * @generated from message sluice.v1.Queue
@@ -1961,7 +2020,7 @@ export type Queue = Message<"sluice.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 46);
+  messageDesc(file_sluice_v1_rate_limiter, 48);
 
 /**
  * @generated from service sluice.v1.RateLimiter
@@ -2071,7 +2130,7 @@ export const RateLimiter: GenService<{
    * Returns what one rule of a service has counted for one client, and whether it would refuse the client's next request.
    * Takes no units.
    *
-   * This call and the next three need the token that registers the rules of the service. Errors:
+   * This call and the next four need the token that registers the rules of the service. Errors:
    * - UNAUTHENTICATED, PERMISSION_DENIED: as for RegisterService.
    * - NOT_FOUND: the service has no rules, or no rule of this name.
    * - INVALID_ARGUMENT: the values in `client` do not fit the fields of the rule.
@@ -2117,6 +2176,18 @@ export const RateLimiter: GenService<{
     methodKind: "unary";
     input: typeof UnblockClientRequestSchema;
     output: typeof UnblockClientResponseSchema;
+  },
+  /**
+   * Grants the client units in addition to its limit, for the current period of a rule with `per`. All instances admit them.
+   * Also fails with INVALID_ARGUMENT for a rule with a window, and for a client that the rule does not count. Do not repeat a
+   * call that fails with UNAVAILABLE before ShowClient has returned `granted`: a second call grants the units twice.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.GrantUnits
+   */
+  grantUnits: {
+    methodKind: "unary";
+    input: typeof GrantUnitsRequestSchema;
+    output: typeof GrantUnitsResponseSchema;
   },
   /**
    * Returns what all instances have decided for a service lately: the outcomes of its rules, the clients that they refuse
