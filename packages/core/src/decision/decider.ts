@@ -17,7 +17,7 @@ import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
 import { Ledger } from "./permits/ledger.ts"
 import type { RenewerOptions } from "./permits/renewer.ts"
-import { canNeverFit, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
+import { isHopeless, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
 import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
 
@@ -205,13 +205,13 @@ export function decidedWithoutCounters(ruleChecks: readonly RuleCheck[]): Decisi
   if (ruleChecks.length === 0) return ruleChecks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
   for (let i = 0; i < ruleChecks.length; i++) {
     const ruleCheck = ruleChecks[i] as RuleCheck
-    if (canNeverFit(ruleCheck) && !ruleCheck.shadow) return hopeless(ruleChecks)
+    if (isHopeless(ruleCheck) && !ruleCheck.shadow) return hopeless(ruleChecks)
   }
   return undefined
 }
 
 function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
-  return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainUncountable), false, undefined)
+  return new DecisionRecord(ruleChecks.filter(isHopeless).map(explainUncountable), false, undefined)
 }
 
 /**

@@ -69,7 +69,13 @@ export function ruleChecksNow(ruleChecks: readonly RuleCheck[]): readonly RuleCh
   )
 }
 
-/** True if the rule check is refused whatever the counts are. */
+/** True if the rule check is refused whatever its counter contains. Under a calendar period, it may contain granted units. */
+export function isHopeless(ruleCheck: RuleCheck): boolean {
+  const { refusal, policy } = ruleCheck
+  return refusal !== undefined || (policy.periods === undefined && canNeverFit(ruleCheck))
+}
+
+/** True if the rule check is refused whatever is in use, unless units are granted. */
 export function canNeverFit(ruleCheck: RuleCheck): boolean {
   return (
     ruleCheck.refusal !== undefined ||

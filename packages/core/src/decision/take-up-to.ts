@@ -66,7 +66,9 @@ function isTooMuch({ refusal, checks }: Decision, unit: string): boolean {
 function mostEver(ruleChecks: readonly RuleCheck[]): number {
   let most = Number.POSITIVE_INFINITY
   for (const { policy, unitCost, shadow } of ruleChecks) {
-    if (!shadow) most = Math.min(most, Math.floor(ceilingOf(policy) / unitCost))
+    // In a calendar period, more units than the limit may be granted.
+    if (!shadow && policy.periods === undefined)
+      most = Math.min(most, Math.floor(ceilingOf(policy) / unitCost))
   }
   return Math.max(1, most)
 }

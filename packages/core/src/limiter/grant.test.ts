@@ -8,7 +8,7 @@ import { createLimiter } from "./create-limiter.ts"
 import type { LimiterSettings } from "./options/options.ts"
 
 type Options = Omit<LimiterSettings<Asking>, "limit" | "window" | "per">
-type Asking = RequestFacts & { readonly user?: string; readonly renewsOn?: number }
+type Asking = RequestFacts & { readonly user?: string; readonly renewsOn?: number; readonly limit?: number }
 
 const DAY = 86_400_000
 const ADA: Asking = { user: "ada" }
@@ -85,6 +85,27 @@ describe("limiter.grant", () => {
     await limiter.grant(ADA, 5, { rules: ["all"] })
     expect(await checkOf(ADA, "all")).toMatchObject({ limit: 55, granted: 5 })
     expect(await checkOf(ADA)).toMatchObject({ limit: 10 })
+  })
+
+  it("admits a request that costs more than the limit, and clients whose limit is 0", async () => {
+    const { limiter, checkOf } = setUp({ rules: [{ ...MONTHLY, limit: ({ limit = 10 }: Asking) => limit }] })
+    for (const [asking, cost] of [
+      [ADA, 12],
+      [{ user: "bob", limit: 0 }, 3],
+    ] as const) {
+      expect(await limiter.decide(asking, { cost })).toMatchObject({
+        ...{ allowed: false, refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY },
+      })
+      await limiter.grant(asking, 5)
+      expect(await limiter.decide(asking, { cost })).toMatchObject({ allowed: true })
+      expect(await limiter.decide(asking, { cost })).toMatchObject({ allowed: false })
+      await expect(limiter.enforce(asking, { cost })).rejects.toThrow()
+    }
+    expect(await checkOf({ user: "bob", limit: 0 })).toMatchObject({ limit: 5, granted: 5, remaining: 2 })
+    await limiter.grant({ user: "eve" }, 90)
+    expect(await limiter.takeUpTo({ user: "eve" }, 200)).toMatchObject({ allowed: true, remaining: 0 })
+    const never = limiter.acquire(ADA, { cost: 100 })
+    await expect(never).rejects.toThrow()
   })
 
   it("takes granted units back, but at most all of them", async () => {

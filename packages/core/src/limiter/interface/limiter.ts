@@ -516,8 +516,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Grants this request's client units in addition to its limit, under rules with `per`, for the current calendar period.
    * A negative number takes granted units back, at most all of them. The units are saved in the counter in the store, so
    * all processes admit them from their next read on. Another process may cache a refusal for up to the store's
-   * `denyCacheMs`. `PolicyCheck.granted` shows the units. They end with the period, and with `reset`. One request still
-   * takes at most the limit.
+   * `denyCacheMs`. `PolicyCheck.granted` shows the units. They end with the period, and with `reset`.
    *
    * Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. **A second call grants
    * the units twice.** If the error's `outcome` is "unknown", compare `granted` before another call.
