@@ -184,7 +184,10 @@ describe("sluice clients", () => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }
     const home = rulesInMemory()
-    await home.registry.register("shop", [{ name: "per-user", field: "user", limit: 3, window: "1 day" }])
+    await home.registry.register("shop", [
+      { name: "per-user", field: "user", limit: 3, window: "1 day" },
+      { name: "monthly", field: "user", limit: 3, per: "month" },
+    ])
     const gone = await startService(home, {
       tokens: tokens({ shop: "the-token" }),
       shared: {
