@@ -539,6 +539,7 @@ const LIMITER = {
   block: [request, oddFor(["for", "rules"], { for: "1 minute" })],
   unblock: [request, oddFor(["rules"], {})],
   grant: [request, anyOdd, oddFor(["rules"], {})],
+  usage: [request, oddFor(["rules"], {})],
   ready: [callOptions],
   refresh: [callOptions],
   on: [event, anyOdd],

@@ -27,6 +27,7 @@ export type {
   RuleSelection,
 } from "./limiter/interface/limiter.ts"
 export type { Mismatch, RuleExplanation } from "./limiter/interface/rule-explanation.ts"
+export type { RuleUsage } from "./limiter/interface/rule-usage.ts"
 export type { NodeResponse } from "./limiter/options/answer-options.ts"
 export {
   HEADER_DIALECTS,

@@ -2,6 +2,7 @@ import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, HoldingDecision, UNLIMITED } from "../decision/decision-record.ts"
 import { RESERVATION_MS, type Reservation } from "../decision/reservation.ts"
+import type { RuleCheck } from "../decision/rule-check.ts"
 import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { Awaitable, MaybePromise } from "../ground/maybe-promise.ts"
@@ -19,7 +20,7 @@ import type { Amounts } from "./callbacks/callback-results.ts"
 import { Admission } from "./checking/admission.ts"
 import { LimiterState } from "./checking/limiter-state.ts"
 import type { PreparedRequest, Scope } from "./checking/prepared-request.ts"
-import { parsePeekOptions } from "./control/block-options.ts"
+import { type ParsedPeekOptions, parsePeekOptions } from "./control/block-options.ts"
 import {
   parseAcquireOptions,
   parseAmounts,
@@ -27,12 +28,14 @@ import {
   parseTakeUpToUnit,
   parseUsed,
   requireDecision,
+  requireKnown,
   requireUnits,
   requireWork,
 } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
 import { explainRules } from "./control/explain-rules.ts"
 import { Reservations, SETTLED_BEFORE, TOO_LATE } from "./control/reservations.ts"
+import { usageOf } from "./control/usage.ts"
 import type {
   AcquireOptions,
   AmountOptions,
@@ -45,6 +48,7 @@ import type {
 } from "./interface/limiter.ts"
 import { MARK, type Marked } from "./interface/mount-decision.ts"
 import type { RuleExplanation } from "./interface/rule-explanation.ts"
+import type { RuleUsage } from "./interface/rule-usage.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import { type RouteKey, RouteRules } from "./rule-set/route-rules.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
@@ -256,20 +260,32 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return new NamedClient(rule, key)
   }
 
-  // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Functions in the options
+  // `peek`, `usage`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Functions in the options
   // receive the request that was passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
-    const parsed = parsePeekOptions(options, "peek()", this.options.unitNames)
+    const checks = await this.#checksOf(request, parsePeekOptions(options, "peek()", this.options.unitNames))
+    return checks === undefined ? UNLIMITED : this.#state.decider.peek(checks)
+  }
+
+  usage(request: Request | RequestFacts, options?: RuleSelection): Promise<readonly RuleUsage[]>
+  async usage(request: Request, options: RuleSelection = {}): Promise<readonly RuleUsage[]> {
+    requireKnown(options, ["rules"], "usage()")
+    const rules = options?.rules
+    const checks = await this.#checksOf(request, { amounts: undefined, rules })
+    return usageOf(this.#state.decider, checks ?? [], rules)
+  }
+
+  /** Returns the checks of a request or of a named client. Returns undefined if the request is not counted. */
+  async #checksOf(request: Request, parsed: ParsedPeekOptions): Promise<readonly RuleCheck[] | undefined> {
     if (request instanceof NamedClient) {
       this.#state.requireOpen()
-      return this.#state.decider.peek(await this.#control.checksOfNamed(request, parsed))
+      return this.#control.checksOfNamed(request, parsed)
     }
     const { amounts, rules } = parsed
     const prepared = await this.#prepare(request, amounts, scopeOf(rules))
-    if (prepared === undefined) return UNLIMITED
-    const names = this.#control.parseNames(rules)
-    return this.#state.decider.peek(await this.#control.checksOf(prepared, names))
+    if (prepared === undefined) return undefined
+    return this.#control.checksOf(prepared, this.#control.parseNames(rules))
   }
 
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>

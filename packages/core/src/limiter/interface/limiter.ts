@@ -12,6 +12,7 @@ import type { ChargesLostEvent, CounterKey, EvictionEvent, RefundLostEvent } fro
 import type { ChargeCounts, LeaseCounts } from "../../stores/store-status.ts"
 import type { NearLimitEvent } from "./near-limit-event.ts"
 import type { RuleExplanation } from "./rule-explanation.ts"
+import type { RuleUsage } from "./rule-usage.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
@@ -327,13 +328,13 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Names a client by a rule and by the key under which the rule counts it, for tools that have no request. `key` is
    * the `partition` of a counter, such as in the event `decided`, also if it is a hash. Or it is the list of values of
-   * the rule's fields, or of such a hash alone. `peek`, `explain`, `reset`, `block` and `unblock` accept the result as
-   * the request, and apply to this rule only.
+   * the rule's fields, or of such a hash alone. `peek`, `usage`, `explain`, `reset`, `block` and `unblock` accept the
+   * result as the request, and apply to this rule only.
    *
    * These calls reject with {@link InvalidOptionError} for a rule that does not exist, and for values that do not fit
-   * its fields. `peek` also rejects if the rule's limit or window is a function of the request, and `explain` then
-   * returns a counter with the limit 0. For a key that is a hash, the lists of the rule do not apply, because they
-   * contain values.
+   * its fields. `peek` and `usage` also reject if the rule's limit or window is a function of the request, and
+   * `explain` then returns a counter with the limit 0. For a key that is a hash, the lists of the rule do not apply,
+   * because they contain values.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -351,6 +352,26 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * 0. Plain facts are accepted as the request, for tests and tools.
    */
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
+  /**
+   * Returns what the client has used in the current period of each rule with `per` that applies to the request, in the
+   * order of the rules. Takes nothing. Other rules are left out. The array is empty if no such rule applies.
+   *
+   * Rejects with {@link StoreUnavailableError} when the store fails, because the counts of this process alone would be too
+   * low. Rejects with {@link InvalidOptionError} if `rules` names a rule without `per`, and as `peek` does.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ name: "monthly", field: "header:x-user", limit: 1_000, per: "month", timeZone: "UTC" })
+   * const request = { headers: { "x-user": "ada" } }
+   *
+   * await limiter.decide(request, { cost: 30 })
+   * const [monthly] = await limiter.usage(request)
+   * monthly?.used // => 30
+   * monthly?.remaining // => 970
+   * ```
+   */
+  usage(request: Request | RequestFacts, options?: RuleSelection): Promise<readonly RuleUsage[]>
   /**
    * Returns an explanation for each rule, in the order of the rules. An explanation contains the counter and the cost
    * with which `decide` would check the request, or the reason why the rule does not apply. The call does not use the

@@ -1,0 +1,58 @@
+import type { Decider } from "../../decision/decider.ts"
+import { explainCounted } from "../../decision/explain.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
+import { requireNone } from "../../ground/option-checks.ts"
+import { show } from "../../ground/show.ts"
+import type { CounterReading, StoreReading } from "../../stores/store.ts"
+import { storeErrorOf } from "../../stores/store-error.ts"
+import type { RuleUsage } from "../interface/rule-usage.ts"
+
+/**
+ * Returns the usage under those checks whose rules have `per`. Throws InvalidOptionError if another rule is named. Rejects
+ * with StoreUnavailableError if the store fails.
+ */
+export async function usageOf(
+  { store, storeTimeoutMs }: Pick<Decider, "store" | "storeTimeoutMs">,
+  ruleChecks: readonly RuleCheck[],
+  names: readonly string[] | undefined,
+): Promise<readonly RuleUsage[]> {
+  const other = names && ruleChecks.find(({ policy }) => policy.periods === undefined)
+  const accepted = 'rules with per, such as per: "month"; for other rules, call peek()'
+  const message = `contains ${show(other?.policy.name)}, which has no calendar period`
+  requireNone(other === undefined ? [] : [{ path: "rules", message, accepted }])
+  // A check that is settled without counting has no counter: its client is denied, or lacks the field.
+  const checks = ruleChecks.filter(
+    ({ policy, refusal }) => policy.periods !== undefined && refusal === undefined,
+  )
+  if (checks.length === 0) return []
+  const { nowMs, counters, isDegraded, failure } = await read()
+  // Without the shared counters, the usage would be too low, and a customer might see it.
+  if (isDegraded === true) throw failure ?? new StoreUnavailableError("The shared counters do not respond.")
+  return checks.map((check, i) => usage(check, counters[i] as CounterReading, nowMs))
+
+  async function read(): Promise<StoreReading> {
+    try {
+      return await store.read(checks, storeTimeoutMs)
+    } catch (error) {
+      throw storeErrorOf(error)
+    }
+  }
+}
+
+function usage(check: RuleCheck, reading: CounterReading, nowMs: number): RuleUsage {
+  const { limit, remaining = 0, windowMs } = explainCounted(check, { ...reading, taken: 0 }, nowMs, false)
+  const { startMs, current, previous } = reading.state
+  return {
+    policy: check.policy.name,
+    unit: check.unit,
+    partition: check.partition,
+    startMs,
+    endMs: startMs + windowMs,
+    limit,
+    granted: previous,
+    used: current,
+    remaining,
+    shadow: check.shadow,
+  }
+}
