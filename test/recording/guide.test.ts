@@ -33,7 +33,10 @@ it("the guide's app, when it is stopped, writes the line that the guide shows", 
   await (stop as () => Promise<void>)()
   const shown: RecordedDecision = JSON.parse(line.text)
   const written: RecordedDecision = JSON.parse(await readFile(path, "utf8"))
-  expect(written).toEqual({ ...shown, timeMs: expect.any(Number) })
+  expect(written).toEqual({
+    ...{ ...shown, timeMs: expect.any(Number) },
+    id: expect.stringMatching(/^[0-9a-f]{16}-0$/),
+  })
   expect((made.recorder as DecisionRecorder).status).toMatchObject({ waiting: 0, written: 1 })
 })
 

@@ -6,5 +6,12 @@
 export { jsonLinesSink } from "./json-lines.ts"
 export type { RecorderCloseOptions, RecordOptions } from "./options.ts"
 export { recordDecisions } from "./record-decisions.ts"
-export type { DecisionSink, RecordedCheck, RecordedDecision } from "./recorded-decision.ts"
+export type {
+  DecisionSink,
+  RecordedChange,
+  RecordedCheck,
+  RecordedDecision,
+  RecordedUnits,
+  SinkRecord,
+} from "./recorded-decision.ts"
 export type { DecisionRecorder, RecorderStatus, RecordLosses } from "./recorder.ts"

@@ -9,9 +9,26 @@ import { jsonLinesSink } from "./json-lines.ts"
 import type { RecordedDecision } from "./recorded-decision.ts"
 
 const record = (timeMs: number): RecordedDecision => ({
-  ...{ timeMs, service: 'a "shop"\n', allowed: true, degraded: false, policy: "p" },
+  ...{
+    id: `a-${timeMs}`,
+    kind: "decision",
+    timeMs,
+    service: 'a "shop"\n',
+    allowed: true,
+    degraded: false,
+    policy: "p",
+  },
   checks: [
-    { policy: "p", partition: "line\nbreak", cost: 1, allowed: true, limit: 5, remaining: 4, shadow: false },
+    {
+      policy: "p",
+      partition: "line\nbreak",
+      cost: 1,
+      taken: 1,
+      allowed: true,
+      limit: 5,
+      remaining: 4,
+      shadow: false,
+    },
   ],
 })
 /** Returns the times of the records in a string of JSON lines. */

@@ -1,11 +1,18 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createLimiter, InvalidOptionError, type LimiterOptions } from "@sluice/core"
+import {
+  createLimiter,
+  InvalidOptionError,
+  type Limiter,
+  type LimiterEvents,
+  type LimiterOptions,
+  type PolicyCheck,
+} from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import type { RecordOptions } from "./options.ts"
 import { recordDecisions } from "./record-decisions.ts"
-import type { DecisionSink, RecordedDecision } from "./recorded-decision.ts"
+import type { DecisionSink, SinkRecord } from "./recorded-decision.ts"
 
 const START_MS = Date.UTC(2024, 0, 1)
 const QUIET = { warn() {}, error() {} }
@@ -22,7 +29,7 @@ async function settled(): Promise<void> {
 
 /** A sink whose batches the test settles. */
 function slowSink() {
-  const batches: RecordedDecision[][] = []
+  const batches: SinkRecord[][] = []
   const waiting: { resolve(): void; reject(error: unknown): void }[] = []
   const sink: DecisionSink = (records) => {
     batches.push([...records])
@@ -69,7 +76,7 @@ function open(
 
 describe("a record", () => {
   it("contains each rule's verdict on its client, and the units that the request needed", async () => {
-    const records: RecordedDecision[] = []
+    const records: SinkRecord[] = []
     const { clock, limiter, recorder } = open(
       (batch) => void records.push(...batch),
       {},
@@ -90,20 +97,22 @@ describe("a record", () => {
     const of = (policy: string, partition: string) => ({ policy, partition, shadow: policy === "tried" })
     expect(records).toEqual([
       {
+        ...{ id: expect.stringMatching(/^[0-9a-f]{16}-0$/), kind: "decision" },
         ...{ timeMs: START_MS, service: "shop", allowed: true, degraded: false, policy: "client" },
         checks: [
-          { ...of("client", "192.0.2.7"), cost: 2, allowed: true, limit: 3, remaining: 1 },
-          { ...of("all", ""), cost: 4, allowed: true, limit: 100, remaining: 96 },
-          { ...of("tried", "192.0.2.7"), cost: 2, allowed: false, limit: 1, remaining: 1 },
+          { ...of("client", "192.0.2.7"), cost: 2, taken: 2, allowed: true, limit: 3, remaining: 1 },
+          { ...of("all", ""), cost: 4, taken: 4, allowed: true, limit: 100, remaining: 96 },
+          { ...of("tried", "192.0.2.7"), cost: 2, taken: 0, allowed: false, limit: 1, remaining: 1 },
         ],
       },
       {
+        ...{ id: expect.stringMatching(/^[0-9a-f]{16}-1$/), kind: "decision" },
         ...{ timeMs: START_MS + 1_500, service: "shop", allowed: false, refusal: "quota", degraded: false },
         policy: "client",
         checks: [
-          { ...of("client", "192.0.2.7"), cost: 2, allowed: false, limit: 3, remaining: 1 },
-          { ...of("all", ""), cost: 4, allowed: true, limit: 100, remaining: 96 },
-          { ...of("tried", "192.0.2.7"), cost: 2, allowed: false, limit: 1, remaining: 1 },
+          { ...of("client", "192.0.2.7"), cost: 2, taken: 0, allowed: false, limit: 3, remaining: 1 },
+          { ...of("all", ""), cost: 4, taken: 0, allowed: true, limit: 100, remaining: 96 },
+          { ...of("tried", "192.0.2.7"), cost: 2, taken: 0, allowed: false, limit: 1, remaining: 1 },
         ],
       },
     ])
@@ -111,7 +120,7 @@ describe("a record", () => {
   })
 
   it("is written for every call that decides, but not for a peek or a skipped request", async () => {
-    const records: RecordedDecision[] = []
+    const records: SinkRecord[] = []
     const { limiter, recorder } = open(
       (batch) => void records.push(...batch),
       {},
@@ -126,18 +135,36 @@ describe("a record", () => {
     await limiter.peek(client)
     await limiter.decide({})
     await recorder.close()
-    expect(records.map(({ checks }) => checks[0]?.cost)).toEqual([1, 1, 7])
+    expect(records.map(({ checks }) => checks[0]?.taken)).toEqual([1, 1, 7])
+  })
+
+  it("contains the units of an earlier step, which stay taken although the request was refused", async () => {
+    const { limiter } = open(() => undefined)
+    const decision = await limiter.peek({})
+    const [check] = decision.checks as [PolicyCheck]
+    let emit: ((...args: LimiterEvents<object>["decision"]) => void) | undefined
+    const on = (name: string, listener: typeof emit) => {
+      if (name === "decision") emit = listener
+    }
+    const records: SinkRecord[] = []
+    const steps = { ...{ on, off() {}, decide() {} }, status: limiter.status }
+    const recorder = recordDecisions(steps as unknown as Limiter, (batch) => void records.push(...batch))
+    const call = { operation: "decide", durationMs: 0, counters: [] } as const
+    const checks = [{ ...check, taken: 3 }, check]
+    emit?.({ ...decision, allowed: false, checks }, {}, call)
+    await recorder.close()
+    expect(records.map((record) => record.checks.map(({ taken }) => taken))).toEqual([[3, 0]])
   })
 
   it("contains its time in whole milliseconds, and all fields even without rules", async () => {
-    const records: RecordedDecision[] = []
+    const records: SinkRecord[] = []
     const rules = { ...{ name: undefined, limit: undefined, window: undefined, field: undefined }, rules: [] }
     const clock = { now: () => START_MS + 0.75 }
     const { limiter, recorder } = open((batch) => void records.push(...batch), { clock }, rules)
     await limiter.decide({})
     await recorder.close()
     const decision = { allowed: true, degraded: false, policy: "", checks: [] }
-    expect(records).toEqual([{ timeMs: START_MS, service: "shop", ...decision }])
+    expect(records).toMatchObject([{ kind: "decision", timeMs: START_MS, service: "shop", ...decision }])
   })
 })
 

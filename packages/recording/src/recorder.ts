@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { Decision, DecisionCall, Limiter } from "@sluice/core"
 import {
@@ -10,7 +11,17 @@ import {
   waitOf,
 } from "@sluice/core/kit"
 import { type ParsedRecordOptions, parseCloseOptions, type RecorderCloseOptions } from "./options.ts"
-import { type DecisionSink, type RecordedDecision, recordOf } from "./recorded-decision.ts"
+import {
+  changesOf,
+  type DecisionSink,
+  grantsOf,
+  type RecordedChange,
+  type RecordedUnits,
+  type RecordHead,
+  type Refunds,
+  recordOf,
+  type SinkRecord,
+} from "./recorded-decision.ts"
 
 /** The number of records for each outcome. */
 export interface RecorderStatus {
@@ -52,7 +63,11 @@ export class Recorder<Request> implements DecisionRecorder {
   readonly #losses: Incident
   readonly #full: Error
   readonly #lost = { bufferFull: 0, sinkFailed: 0, closed: 0 }
-  #waiting: RecordedDecision[] = []
+  /** Distinguishes the records of this recorder from those of other processes. */
+  readonly #id = randomBytes(8).toString("hex")
+  /** Number of records so far, including lost ones. */
+  #records = 0
+  #waiting: SinkRecord[] = []
   /** Number of records in the batch that the sink is currently writing. */
   #writing = 0
   #written = 0
@@ -77,6 +92,8 @@ export class Recorder<Request> implements DecisionRecorder {
     )
     this.#full = new Error(`${maxWaiting} records wait, because the sink is too slow`)
     limiter.on("decision", this.#record)
+    limiter.on("corrected", this.#correct)
+    limiter.on("granted", this.#grant)
     limiter.on("closed", this.#end)
   }
 
@@ -99,13 +116,31 @@ export class Recorder<Request> implements DecisionRecorder {
     this.#losses.close()
   }
 
-  readonly #record = (decision: Decision, _request: Request, { counters }: DecisionCall): void => {
-    const { maxWaiting, batchSize, clock } = this.#options
+  readonly #record = (decision: Decision, _request: Request, { counters }: DecisionCall): void =>
+    this.#add((base) => recordOf(decision, counters, base))
+
+  readonly #correct = (refunds: Refunds, degraded: boolean): void =>
+    this.#change("correction", degraded, changesOf(refunds, this.#nowMs))
+
+  readonly #grant = (units: number, counters: DecisionCall["counters"]): void =>
+    this.#change("grant", false, grantsOf(units, counters, this.#nowMs))
+
+  get #nowMs(): number {
+    return Math.floor(soundTime(this.#options.clock))
+  }
+
+  #change(kind: RecordedChange["kind"], degraded: boolean, checks: readonly RecordedUnits[]): void {
+    if (checks.length > 0) this.#add((base) => ({ ...base, kind, degraded, checks }))
+  }
+
+  #add(recordOf: (base: RecordHead) => SinkRecord): void {
+    const { maxWaiting, batchSize } = this.#options
+    const id = `${this.#id}-${this.#records++}`
     if (this.#waiting.length + this.#writing >= maxWaiting) {
       this.#lose("bufferFull", 1, this.#full)
       return
     }
-    this.#waiting.push(recordOf(decision, counters, this.#service, Math.floor(soundTime(clock))))
+    this.#waiting.push(recordOf({ id, timeMs: this.#nowMs, service: this.#service }))
     if (this.#waiting.length >= batchSize) this.#pause?.abort()
     this.#writingAll ??= outsideRequests(() => this.#writeAll())
   }
@@ -113,6 +148,8 @@ export class Recorder<Request> implements DecisionRecorder {
   /** Stops recording. The waiting records are written without a pause. */
   readonly #end = (): void => {
     this.#limiter.off("decision", this.#record)
+    this.#limiter.off("corrected", this.#correct)
+    this.#limiter.off("granted", this.#grant)
     this.#limiter.off("closed", this.#end)
     this.#isEnding = true
     this.#pause?.abort()
@@ -141,7 +178,7 @@ export class Recorder<Request> implements DecisionRecorder {
     this.#pause = undefined
   }
 
-  async #write(batch: readonly RecordedDecision[]): Promise<void> {
+  async #write(batch: readonly SinkRecord[]): Promise<void> {
     if (batch.length === 0) return
     this.#writing = batch.length
     let failure: Error | undefined

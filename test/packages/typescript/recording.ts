@@ -3,9 +3,9 @@ import {
   type DecisionRecorder,
   type DecisionSink,
   jsonLinesSink,
-  type RecordedDecision,
   type RecordOptions,
   recordDecisions,
+  type SinkRecord,
 } from "@sluice/recording"
 
 interface Job {
@@ -18,7 +18,7 @@ const limiter: Limiter<Job> = createLimiter<Job>({
   field: "tenant",
   fields: { tenant: (job) => job.tenant },
 })
-const kept: RecordedDecision[] = []
+const kept: SinkRecord[] = []
 const keep: DecisionSink = (records) => void kept.push(...records)
 const options: RecordOptions = { maxWaiting: 1_000 }
 

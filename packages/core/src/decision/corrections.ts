@@ -1,4 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
+import { releases } from "../algorithms/kinds.ts"
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import { LONGEST_TIMER_MS } from "../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
@@ -24,6 +25,11 @@ export interface CorrectionOptions {
    * window passes.
    */
   readonly onRefundLost: (error: unknown) => void
+  /**
+   * Called after units of a decision, or of a reservation, were refunded or charged. `degraded` is true if they were taken
+   * without the shared store.
+   */
+  readonly onCorrected: (refunds: readonly Refund[], degraded: boolean) => void
 }
 
 /** Refunds or charges units of decisions, releases their permits, and resets or blocks counters. */
@@ -69,7 +75,8 @@ export class Corrections {
   /**
    * Does the same as `refund` and `release`, for a call whose result no caller waits for. This refund may take longer
    * than `refund` and never rejects. With `isMeant`, it refunds only the matching counters, and the other
-   * counters can be refunded later. Returns the counters that have more units now.
+   * counters can be refunded later. Such a request was not admitted after all, so `onCorrected` is not called. Returns
+   * the counters that have more units now.
    */
   async refundInBackground(
     decision: Decision,
@@ -86,7 +93,9 @@ export class Corrections {
     }
     const withinMs = backgroundMs(this.#options.storeTimeoutMs)
     try {
-      const refunded = await applyRefunds(receipt.store, refundsOf(meant), withinMs)
+      const refunds = refundsOf(meant)
+      const refunded = await applyRefunds(receipt.store, refunds, withinMs)
+      if (isMeant === undefined) this.#corrected(receipt.store, refunds)
       return [...refunded, ...(await released)]
     } catch (error) {
       this.#options.onRefundLost(error)
@@ -115,6 +124,7 @@ export class Corrections {
       if (!granted) return false
       try {
         await applyRefunds(store, refunds, storeTimeoutMs)
+        this.#corrected(store, refunds)
         return true
       } catch (error) {
         const { state: after = NOTHING } = checks[0] ?? {}
@@ -205,11 +215,19 @@ export class Corrections {
     const receipt = DecisionRecord.takeReceipt(decision)
     if (receipt === undefined) return NONE
     try {
-      return await applyRefunds(receipt.store, refundsFor(receipt), this.#options.storeTimeoutMs)
+      const refunds = refundsFor(receipt)
+      const refunded = await applyRefunds(receipt.store, refunds, this.#options.storeTimeoutMs)
+      this.#corrected(receipt.store, refunds)
+      return refunded
     } catch (error) {
       if (isNotApplied(error)) DecisionRecord.leaveReceipt(decision, receipt)
       throw correctionFailed(call, error)
     }
+  }
+
+  #corrected(store: Store, refunds: readonly Refund[]): void {
+    const units = refunds.filter(({ policy }) => !releases(policy))
+    if (units.length > 0) this.#options.onCorrected(units, store !== this.#options.store)
   }
 }
 

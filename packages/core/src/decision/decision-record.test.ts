@@ -78,10 +78,10 @@ describe("a joined decision", () => {
     const shadow: PolicyCheck = { ...REFUSED, policy: "s", shadow: true, cost: 4 }
     const later = decisionOf({ ...REFUSED, policy: "b" })
     const { checks, cost } = DecisionRecord.joined(decisionOf(ADMITTED, shadow), later, ["a", "s", "b"])
-    expect(checks.map(({ policy, remaining }) => [policy, remaining])).toEqual([
-      ["a", 3],
-      ["s", 0],
-      ["b", 0],
+    expect(checks.map(({ policy, remaining, taken }) => [policy, remaining, taken])).toEqual([
+      ["a", 3, 1],
+      ["s", 0, undefined],
+      ["b", 0, undefined],
     ])
     expect(cost).toBe(0)
   })

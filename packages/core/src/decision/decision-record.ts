@@ -149,7 +149,7 @@ export class DecisionRecord implements Decision {
     if (later.checks.length === 0 && later.allowed) return earlier
     if (earlier.checks.length === 0 || later.checks.length === 0) return later
     const { allowed } = later
-    const checks = [...earlier.checks, ...later.checks].sort(
+    const checks = [...(allowed ? earlier.checks : earlier.checks.map(stayingTaken)), ...later.checks].sort(
       (one, other) => names.indexOf(one.policy) - names.indexOf(other.policy),
     )
     const record = new DecisionRecord(checks, earlier.degraded || later.degraded, undefined)
@@ -201,6 +201,12 @@ export class DecisionRecord implements Decision {
     decision.#receipt = undefined
     return receipt
   }
+}
+
+/** Returns the check of an admitted step, after a later step has refused the request. */
+function stayingTaken(check: PolicyCheck): PolicyCheck {
+  const { allowed, cost, algorithm } = check
+  return allowed && !releases({ algorithm }) ? { ...check, taken: cost } : check
 }
 
 const NO_HOLDINGS: readonly Holding[] = []

@@ -61,6 +61,11 @@ export interface PolicyCheck {
   readonly remaining: number | undefined
   /** Units that the request needs under this rule. */
   readonly cost: number
+  /**
+   * Units that stay taken although the request was refused, because Fastify had decided this rule in an earlier step.
+   * Absent otherwise.
+   */
+  readonly taken?: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean
   /** Milliseconds to wait: 0 if this rule admits the request, Infinity if this rule can never admit it. */

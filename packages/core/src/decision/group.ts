@@ -75,7 +75,7 @@ function withoutStore(counted: readonly CountedMember[], error: unknown): readon
   if (decisions.every(({ allowed }) => allowed)) return decisions
   // The fallback counts in this process, so these refunds take effect immediately.
   for (const [i, decision] of decisions.entries()) {
-    void counted[i]?.decider.corrections.refundInBackground(decision)
+    void counted[i]?.decider.corrections.refundInBackground(decision, () => true)
   }
   return decisions
 }

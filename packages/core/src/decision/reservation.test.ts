@@ -17,6 +17,7 @@ const UNITS: ReservedUnits = {
       startMs: 1_704_067_200_000,
       current: 3,
       previous: 2,
+      endMs: 0,
     },
   ],
 }

@@ -30,6 +30,8 @@ export interface ReservedCounter {
   readonly startMs: number
   readonly current: number
   readonly previous: number
+  /** End of the calendar period, or 0 without one. */
+  readonly endMs: number
 }
 
 /** The content of a reservation's text. */
@@ -80,13 +82,14 @@ export function moveOut(decision: Decision): readonly ReservedCounter[] | undefi
 }
 
 function reserved(
-  { counter, limit, burst = 0 }: Policy,
+  { counter, limit, burst = 0, periods }: Policy,
   partition: string,
   unitCost: number,
   taken: number,
   { startMs, current, previous }: Counted["state"],
 ): ReservedCounter {
-  return { counter, partition, limit, burst, unitCost, taken, startMs, current, previous }
+  const endMs = periods?.find((boundaryMs) => boundaryMs > startMs) ?? 0
+  return { counter, partition, limit, burst, unitCost, taken, startMs, current, previous, endMs }
 }
 
 /** Returns a new id of a reservation. */
@@ -136,7 +139,7 @@ export function readReservation(text: unknown): ReservedUnits | undefined {
 
 const MEMBERS: readonly (keyof ReservedCounter)[] = [
   ...(["counter", "partition"] as const),
-  ...(["limit", "burst", "unitCost", "taken", "startMs", "current", "previous"] as const),
+  ...(["limit", "burst", "unitCost", "taken", "startMs", "current", "previous", "endMs"] as const),
 ]
 
 function counterOfRow(row: unknown): ReservedCounter | undefined {

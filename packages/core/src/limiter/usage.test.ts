@@ -22,7 +22,8 @@ const [MARCH, APRIL, MAY] = ["03-01T00:00+01:00", "04-01T00:00+02:00", "05-01T00
 function open(rules: readonly Rule[], options: Partial<LimiterOptions<RequestFacts>> = {}) {
   const clock = manualClock(APRIL - 1)
   const store = memoryStore({ clock })
-  const limiter = createLimiter({ clock, store, rules: [...rules], units: { tokens: 30 }, ...options })
+  const given = { clock, store, rules, units: { tokens: 30 }, ...options }
+  const limiter = createLimiter(given as LimiterOptions<RequestFacts>)
   return { clock, store, limiter }
 }
 
@@ -45,6 +46,9 @@ it("usage() returns what a client has used in the current period of a rule with 
   expect(await limiter.usage(limiter.client("monthly", ["ada"]))).toEqual([used])
   await limiter.settle(decision, { tokens: 4 })
   expect(await limiter.usage(ADA)).toEqual([{ ...used, used: 34, remaining: 966 }])
+  await limiter.grant(ADA, 500)
+  const granted = { ...used, granted: 500, limit: 1_500, used: 34, remaining: 1_466 }
+  expect(await limiter.usage(ADA)).toEqual([granted])
   clock.advance(1)
   expect(await limiter.usage(ADA)).toEqual([{ ...unused, startMs: APRIL, endMs: MAY }])
 })

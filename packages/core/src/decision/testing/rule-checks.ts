@@ -47,6 +47,7 @@ export function deciderOver(
     onRecovered() {},
     onStoreError() {},
     onRefundLost() {},
+    onCorrected() {},
     onPermitsLost: () => undefined,
     onFailedAgain() {},
     onTimeouts() {},

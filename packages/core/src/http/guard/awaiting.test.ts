@@ -78,7 +78,7 @@ describe("a guard with asynchronous functions", () => {
     expect(guard.steps).toEqual(["body", "app"])
     const events: unknown[] = []
     limiter.on("decision", ({ allowed, checks }, _request, { counters }) => {
-      events.push([allowed, checks.length, counters.map(({ partition }) => partition)])
+      events.push([allowed, checks.map(({ taken }) => taken), counters.map(({ partition }) => partition)])
     })
     const request: Req = { user: "ann" }
     const admitted = await pass(guard, request)
@@ -87,8 +87,8 @@ describe("a guard with asynchronous functions", () => {
     expect((await pass(guard, { user: "ann" }))?.rejection?.status).toBe(429)
     expect((await pass(guard, { user: "probe" }))?.decision).toMatchObject({ policy: "" })
     expect(events).toEqual([
-      [true, 2, ["192.0.2.1", "ann"]],
-      [false, 2, ["192.0.2.1", "ann"]],
+      [true, [undefined, undefined], ["192.0.2.1", "ann"]],
+      [false, [2, undefined], ["192.0.2.1", "ann"]],
     ])
     // The units of the refused request at the first step stay taken.
     expect([await left("address"), await left("user")]).toEqual([1, 0])

@@ -160,10 +160,17 @@ export class Reservations<Request> {
   /** Returns the counters of the current rules. Counters of rules that are gone or count differently are left out. */
   #countersOf({ counters }: ReservedUnits): readonly ReservedCheck[] {
     const byCounter = this.#rulesByCounter()
-    return counters.flatMap(({ counter, partition, limit, burst, unitCost, taken, ...after }) => {
+    return counters.flatMap(({ counter, partition, limit, burst, unitCost, taken, endMs, ...after }) => {
       const rule = byCounter.get(counter)
       if (rule === undefined) return []
-      const policy = compilePolicy({ ...policyWithout(rule, counter), limit, ...(burst > 0 && { burst }) })
+      const policy = compilePolicy({
+        ...policyWithout(rule, counter),
+        ...{
+          limit,
+          ...(burst > 0 && { burst }),
+          ...(endMs > after.startMs && { periods: [after.startMs, endMs] }),
+        },
+      })
       return [{ check: { policy, partition, cost: taken, unit: rule.counts, unitCost }, after }]
     })
   }

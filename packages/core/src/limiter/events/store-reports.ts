@@ -18,6 +18,7 @@ type StoreListener = Pick<
   | "onStoreError"
   | "onTimeouts"
   | "onRefundLost"
+  | "onCorrected"
   | "onPermitsLost"
 >
 
@@ -85,6 +86,7 @@ export class StoreReports<Request> {
         events.emit("permits-lost", { policy, permits, ...(error !== undefined && { error }) })
       },
       onRefundLost: (error) => this.#reportRefund({ type: "refund-lost", error: storeErrorOf(error) }),
+      onCorrected: (refunds, degraded) => events.emit("corrected", refunds, degraded),
     }
   }
 

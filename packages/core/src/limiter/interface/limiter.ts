@@ -8,7 +8,13 @@ import type { SignalOption } from "../../ground/signal.ts"
 import type { Warning } from "../../ground/warnings.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, StaleEvent } from "../../rules/live-rules.ts"
-import type { ChargesLostEvent, CounterKey, EvictionEvent, RefundLostEvent } from "../../stores/store.ts"
+import type {
+  ChargesLostEvent,
+  CounterKey,
+  EvictionEvent,
+  Refund,
+  RefundLostEvent,
+} from "../../stores/store.ts"
 import type { ChargeCounts, LeaseCounts } from "../../stores/store-status.ts"
 import type { NearLimitEvent } from "./near-limit-event.ts"
 import type { RuleExplanation } from "./rule-explanation.ts"
@@ -64,6 +70,12 @@ export interface LimiterEvents<Request> {
    * counter is the name of the rule, and `policy.periods` contains the boundaries of its periods.
    */
   granted: [units: number, counters: readonly CounterKey[]]
+  /**
+   * Emitted after `refund`, `settle`, `refundWhen` or `settleReservation` has corrected the units of a decision. `units` of
+   * a refund were given back, or charged if they are negative. `degraded` is true if the decision was made without the
+   * shared store. If the call fails, no event is emitted, although the store may have corrected the units.
+   */
+  corrected: [refunds: readonly Refund[], degraded: boolean]
   /** Emitted each time the store fails to respond, so that a decision is made without the store. */
   "store-error": [error: StoreUnavailableError]
   /**
@@ -127,6 +139,7 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
   "near-limit": true,
   "first-refusal": true,
   granted: true,
+  corrected: true,
   "store-error": true,
   degraded: true,
   recovered: true,
