@@ -62,27 +62,33 @@ client     rule    requests  refused  peak
 `)
   })
 
-  it("replays a year of calendar months like a model, from the 31st in Berlin", async () => {
+  it.each([
+    ["from the first", 1],
+    ["from the last day of short months", 31],
+  ])("counts the months of a leap year in Berlin like a model, %s", async (_, anchor) => {
     const clients = [ANN, BEN, "192.0.2.3"]
-    const limit = 300
+    const limit = 205
     const inBerlin = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin" })
     const counts = new Map<string, number>()
     const refused = new Map<string, number>()
     let log = ""
-    for (let atMs = Date.UTC(2025, 9, 1), i = 0; atMs < Date.UTC(2026, 10, 2); atMs += 2_580_000, i++) {
-      const client = clients[[0, 1, 0, 2, 0][(i * 7 + (i >> 5)) % 5] as number] as string
+    for (let atMs = Date.UTC(2023, 11, 30); atMs < Date.UTC(2025, 1, 2); atMs += 2_580_000) {
+      // Each client calls on its own days, so a month gains and loses different clients if its midnight is wrong.
+      const utcDay = Math.floor(atMs / 86_400_000)
+      const client = clients[[0, 1, 0, 2, 0][(utcDay * 7 + (utcDay >> 5)) % 5] as number] as string
       log += lineAt(client, atMs)
       const [year = 0, month = 0, day = 0] = inBerlin.format(atMs).split("-").map(Number)
-      const isLastDay = day === new Date(Date.UTC(year, month, 0)).getUTCDate()
-      const period = `${client} ${year * 12 + month - (isLastDay ? 0 : 1)}`
+      const lastDay = new Date(Date.UTC(year, month, 0)).getUTCDate()
+      const period = `${client} ${year * 12 + month - (day < Math.min(anchor, lastDay) ? 1 : 0)}`
       const count = (counts.get(period) ?? 0) + 1
       counts.set(period, count)
       if (count > limit) refused.set(client, (refused.get(client) ?? 0) + 1)
     }
     const monthly = rules(
-      `{ name: monthly, field: ip, limit: ${limit}, per: month, time_zone: Europe/Berlin, anchor: 31 }`,
+      `{ name: monthly, field: ip, limit: ${limit}, per: month, time_zone: Europe/Berlin, anchor: ${anchor} }`,
     )
-    const { result } = await replay(log, monthly)
+    const report = join(folder, "year.html")
+    const { result } = await replay(log, monthly, "--report", report)
     const peakOf = (client: string) => {
       const ofClient = [...counts].filter(([period]) => period.startsWith(`${client} `))
       return Math.max(...ofClient.map(([, count]) => count)) / limit
@@ -92,6 +98,7 @@ client     rule    requests  refused  peak
     expect(result.clients).toMatchObject(expected)
     const total = [...refused.values()].reduce((sum, count) => sum + count, 0)
     expect(result.rules).toMatchObject([{ window: "month", refused: total, tooShort: false }])
+    expect(readFileSync(report, "utf8")).toContain(`${limit} per month`)
     // An entry of the log between both midnights would be in another month in UTC.
     const { result: inUtc } = await replay(log, monthly.replace("Europe/Berlin", "UTC"))
     expect(inUtc.rules[0].refused).not.toBe(total)
@@ -254,6 +261,8 @@ client     rule    requests  refused  peak
       "hourly: log too short: its window of 1 hour is longer than a third",
     )
     expect(result.notes.join()).toContain("1 request had status 429: another limiter refused it")
+    const monthly = await replay(log, rules("{ name: monthly, field: ip, limit: 2, per: month }"))
+    expect(monthly.result.notes.join()).toContain("monthly: log too short: its window of a month is longer")
     const without = await replay(log, hourly, "--without-status", "429")
     expect(without.result.log).toMatchObject({ tooManyRequests: 0, skipped: 1, requests: 1 })
   })

@@ -60,7 +60,9 @@ function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): 
           `${name}: not judged: the log does not have ${missing.join(" and ")}. Log it, or read it with --map.`,
         ]),
     ...(tooShort && judged
-      ? [`${name}: log too short: its window of ${window} is longer than a third of the log.`]
+      ? [
+          `${name}: log too short: its window of ${window.replace(/^(?=(?:day|week|month|year)$)/, "a ")} is longer than a third of the log.`,
+        ]
       : []),
     ...(spread === undefined
       ? []
