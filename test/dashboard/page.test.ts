@@ -49,9 +49,9 @@ interface Shown {
 }
 
 /** Serves the page of a new limiter. Its time stands still, so that updates come when a test moves the clock. */
-async function serve(options: DashboardOptions = {}, port = 0): Promise<Shown> {
+async function serve(options: DashboardOptions = {}, port = 0, rules: object = RULES): Promise<Shown> {
   const clock = manualClock()
-  const limiter = createLimiter<RequestFacts>({ rules: RULES as never, clock, service: "shop" })
+  const limiter = createLimiter<RequestFacts>({ rules: rules as never, clock, service: "shop" })
   const page = dashboard(limiter, { clock, path: "/limits", ...options })
   const server = await startHttpServer(page, port)
   const stop = async (): Promise<void> => {
@@ -208,6 +208,20 @@ describe("the search", () => {
     expect(await page.locator("mark").count()).toBe(0)
     expect(page.url()).toBe(url)
   })
+})
+
+it("the page shows the date and whole days of a wait for the next month", async () => {
+  const monthly = { name: "monthly", field: "ip", limit: 3, per: "month", timeZone: "Europe/Berlin" }
+  const { url, decide, clock } = await serve({ keys: "shown" }, 0, [monthly])
+  clock.advance(5 * 86_400_000)
+  await decide("192.0.2.7", 5)
+  const { page } = await open(url)
+  const again = "in 25 d 23 h, 2024-01-31 23:00:00"
+  expect(await texts(page, "#view h2 + .scroll >> nth=1 >> tbody td")).toContain(again)
+  await search(page, "192.0.2.7")
+  expect((await texts(page, "#found tbody td")).slice(0, 4)).toEqual([
+    ...[`refused: limit reached; again ${again}`, "3", "0", "in 25 d 23 h"],
+  ])
 })
 
 describe("an update", () => {

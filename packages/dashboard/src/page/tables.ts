@@ -1,7 +1,7 @@
 import type { DecisionOutcome, LimitedClient } from "../recorder/snapshot.ts"
 import { OUTCOME_WORDS, type RuleTimeline } from "./counts.ts"
 import { h, type PageContent, type PageElement } from "./element.ts"
-import { clock, count, duration, name } from "./text.ts"
+import { clock, count, date, duration, name } from "./text.ts"
 
 /** A column with its title and its cells. A title that begins with "#" is that of numbers. */
 export type TableColumn<Row> = readonly [title: string, cell: (row: Row) => PageContent]
@@ -90,10 +90,14 @@ export function refusedColumns<Row>(
   ]
 }
 
-/** Returns when a wait ends, as a duration and a time of day. */
+const DAY_MS = 86_400_000
+
+/** Returns when a wait ends, as a duration and a time of day. A wait of a day or more also has the date. */
 export function until(untilMs: number | null, atMs: number): string {
   if (untilMs === null) return "never"
-  return untilMs <= atMs ? "now" : `in ${duration(untilMs - atMs)}, ${clock(untilMs + 999)}`
+  if (untilMs <= atMs) return "now"
+  const day = untilMs - atMs < DAY_MS ? "" : `${date(untilMs + 999)} `
+  return `in ${duration(untilMs - atMs)}, ${day}${clock(untilMs + 999)}`
 }
 
 /** Returns a plot with its legend, and below it a table that a reader can open. */

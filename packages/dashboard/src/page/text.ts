@@ -25,6 +25,11 @@ export function clock(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 19)
 }
 
+/** Returns a date in UTC, such as "2026-11-30". */
+export function date(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 10)
+}
+
 const UNITS = [
   ["d", 86_400],
   ["h", 3_600],
