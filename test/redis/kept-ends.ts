@@ -74,20 +74,27 @@ export class KeptEnds {
       const may = ends.map(({ atMs }) => atMs)
       this.#ends.set(
         name,
-        writer === undefined ? this.#unlessWritten(name, may) : new Set([may[looks.indexOf(writer)]]),
+        writer === undefined
+          ? this.#unlessWritten(name, may, looks[0]?.policy.periods !== undefined)
+          : new Set([may[looks.indexOf(writer)]]),
       )
     }
   }
 
   /**
    * Returns the possible expiries after a peek, a counted refusal or a refund, which take no units. The previous
-   * expiry remains possible unless one of `ends` is later, because the script then extends the TTL.
+   * expiry remains possible unless one of `ends` is later, because the script then extends the TTL. The script never
+   * extends the TTL of a calendar period (`isPeriod`).
    */
-  #unlessWritten(name: string, ends: readonly (number | undefined)[]): ReadonlySet<number | undefined> {
+  #unlessWritten(
+    name: string,
+    ends: readonly (number | undefined)[],
+    isPeriod: boolean,
+  ): ReadonlySet<number | undefined> {
     const next = new Set(ends)
     for (const before of this.#ends.get(name) ?? []) {
       const lastsMs = before === undefined ? 0 : before + moreMs(before - this.#clock.now())
-      if (ends.every((atMs = 0) => atMs <= lastsMs)) next.add(before)
+      if (isPeriod || ends.every((atMs = 0) => atMs <= lastsMs)) next.add(before)
     }
     return next
   }
@@ -155,6 +162,7 @@ function startOf(value: string, { windowMs }: Policy, nowMs: number): number {
 
 /** True if the state of a counter ends at the same instant under both policies. */
 function endsAlike(one: Policy, other: Policy): boolean {
+  if (String(one.periods) !== String(other.periods)) return false
   if (algorithmOf(one).endsByRule !== true) return true
   return (
     one.limit === other.limit &&

@@ -14,6 +14,8 @@ const CHANGES = fc.record({
   limit: fc.constantFrom(null, 0, 3, 7, MOST_PACKED),
   burst: fc.constantFrom(null, 1, 9, 30, 1_000),
   extra: fc.constantFrom(null, 0, 2, 40),
+  /** The part of a window by which calendar periods begin later. */
+  shift: fc.constantFrom(null, 0.1, 0.6),
 })
 
 /** Generates one counter, under one policy or two. */
@@ -71,15 +73,21 @@ const NONE: readonly boolean[] = []
 
 function changed(
   policy: Policy,
-  { limit, burst, extra }: { limit: number | null; burst: number | null; extra: number | null },
+  {
+    limit,
+    burst,
+    extra,
+    shift,
+  }: { limit: number | null; burst: number | null; extra: number | null; shift: number | null },
 ): Policy {
-  const { algorithm } = policy
+  const { algorithm, periods, windowMs } = policy
   const hasBurst = burst !== null && (algorithm === "token-bucket" || algorithm === "leaky-bucket")
   return {
     ...policy,
     ...(limit !== null && { limit }),
     ...(hasBurst && { burst }),
     ...(extra !== null && !isVast(policy) && { extra }),
+    ...(periods && shift !== null && { periods: periods.map((ms) => ms + Math.ceil(shift * windowMs)) }),
   }
 }
 

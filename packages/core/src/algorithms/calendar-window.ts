@@ -37,7 +37,8 @@ export function periodMsAt(policy: Policy, ms: number): number {
  *
  * If the boundaries change, because the client has a new anchor or its time zone new rules, the units count on in the
  * new period that contains the beginning of their own period. Units of an earlier period no longer count. The same
- * applies to granted units.
+ * applies to granted units. The state keeps its beginning, because processes that disagree about the boundaries would
+ * otherwise clear it in turn.
  */
 export const calendarWindow: Algorithm = {
   ...fixedWindow,
@@ -47,9 +48,7 @@ export const calendarWindow: Algorithm = {
     if (state === undefined || isUnused(state) || state.startMs < startMs)
       return { startMs, current: 0, previous: 0 }
     // The clock went back, as in a fixed window.
-    return state.startMs > nowMs
-      ? { ...state, startMs: Math.min(state.startMs, endMs) }
-      : { ...state, startMs }
+    return state.startMs > nowMs ? { ...state, startMs: Math.min(state.startMs, endMs) } : state
   },
 
   admits: ({ current, previous }, policy, cost) =>
@@ -71,8 +70,8 @@ export const calendarWindow: Algorithm = {
 
   withRejected: (state, policy, units) => withCountedUpTo(ceilingOf(policy) + state.previous, state, units),
 
-  withoutUnits(state, _policy, units, after) {
-    if (after.startMs !== state.startMs) return state
+  withoutUnits(state, policy, units, after) {
+    if (periodAt(policy, after.startMs).startMs !== periodAt(policy, state.startMs).startMs) return state
     return { ...state, current: Math.max(0, state.current - units) }
   },
 }

@@ -20,6 +20,11 @@ local function periodAt(boundaries, windowMs, ms)
   return startMs, startMs + windowMs
 end
 
+local function areOfOnePeriod(policy, oneMs, otherMs)
+  local startMs, endsMs = periodAt(policy.detail, policy.windowMs, oneMs)
+  return otherMs >= startMs and otherMs < endsMs
+end
+
 -- The fields of a policy:
 --   `limit` is the ceiling.
 --   `detail` is the units that come back in a window, the block durations of a penalty, the number of sub-windows, or the

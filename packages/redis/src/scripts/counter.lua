@@ -114,7 +114,7 @@ local function stateNow(policy, startMs, previous, current, parts)
   if kind >= BUCKETED then return subWindowsNow(policy, startMs, previous, current, parts) end
   if kind == CALENDAR then
     if current + previous == 0 or startMs < alignedMs then return alignedMs, 0, 0, false end
-    if startMs <= nowMs then return alignedMs, previous, current, false end
+    if startMs <= nowMs then return startMs, previous, current, false end
     local nearestMs = min(startMs, policy.endsMs)
     return nearestMs, previous, current, nearestMs < startMs
   end
@@ -272,7 +272,7 @@ local function withoutUnits(policy, startMs, previous, current, parts, units, af
     return startMs, previous, units < 0 and current + moved or current
   elseif kind == FIRST_HIT and units < 0 and nowMs - afterMs < policy.windowMs then
     return current == 0 and min(afterMs, nowMs) or startMs, 0, current - units
-  elseif afterMs == startMs then
+  elseif afterMs == startMs or (kind == CALENDAR and areOfOnePeriod(policy, afterMs, startMs)) then
     return startMs, previous, max(0, current - units)
   elseif kind == SLIDING and afterMs == startMs - policy.windowMs then
     return startMs, max(0, previous - units), current
