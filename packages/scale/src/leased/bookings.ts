@@ -6,7 +6,7 @@ import {
   type Refund,
 } from "@sluice/core/stores"
 import { endOfThisProcessMs, type Seen } from "../in-front/seen.ts"
-import { partMsOf } from "./sizing.ts"
+import { partEndMs } from "./sizing.ts"
 
 /**
  * Maximum number of bookings. It bounds the memory of a bucket that refills evenly, because each of its bookings ends
@@ -42,7 +42,6 @@ export class Bookings {
   readonly #algorithm: Algorithm
   readonly #counter: CounterKey
   readonly #leaseMs: number
-  readonly #partMs: number | undefined
   /** True if a refund depends on the level of the counter, not only on the part. */
   readonly #isBucket: boolean
   /** The oldest booking comes first. Only a bucket that refills evenly has more than one booking. */
@@ -54,7 +53,6 @@ export class Bookings {
     this.#algorithm = algorithmOf(counter.policy)
     this.#counter = counter
     this.#leaseMs = leaseMs
-    this.#partMs = partMsOf(counter.policy)
     this.#isBucket = counter.policy.algorithm === "token-bucket"
   }
 
@@ -133,11 +131,11 @@ export class Bookings {
   add(units: number, seen: Seen): Refund[] {
     const { state: after, serverMs, sentMs: fromMs } = seen
     // A bucket that refills evenly has no parts, so a booking ends after T.
-    const endMs = this.#partMs === undefined ? serverMs + this.#leaseMs : after.startMs + this.#partMs
-    const untilMs = endOfThisProcessMs(seen, endMs)
+    const endMs = partEndMs(this.#counter.policy, after)
+    const untilMs = endOfThisProcessMs(seen, endMs ?? serverMs + this.#leaseMs)
     const held = this.#all[0]
-    const isSamePart = this.#partMs !== undefined && held?.after.startMs === after.startMs
-    const gone = this.#partMs === undefined || isSamePart ? [] : this.removeAll()
+    const isSamePart = endMs !== undefined && held?.after.startMs === after.startMs
+    const gone = endMs === undefined || isSamePart ? [] : this.removeAll()
     this.#units += units
     if (held !== undefined && isSamePart) {
       Object.assign(held, { units: held.units + units, after, fromMs, untilMs })
@@ -148,7 +146,7 @@ export class Bookings {
   /** Records how many units the store has granted to a request, and the part in which the store counts. */
   learn({ state }: Seen, taken: number): void {
     const booking = this.#all[0]
-    if (booking === undefined || this.#partMs === undefined) return
+    if (booking === undefined || partEndMs(this.#counter.policy, state) === undefined) return
     if (booking.after.startMs === state.startMs) booking.granted += taken
     // The server has begun another part, so the booking has ended, even if the server's clock was stepped.
     else booking.untilMs = booking.fromMs

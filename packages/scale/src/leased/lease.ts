@@ -12,7 +12,7 @@ import type { SetAside, SplitRequest } from "../in-front/split-request.ts"
 import { Bookings, type Spent } from "./bookings.ts"
 import { Demand } from "./demand.ts"
 import { HoldOff } from "./hold-off.ts"
-import { leaseMsOf, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
+import { leaseMsOf, partEndMs, sizeOf, withoutExtras } from "./sizing.ts"
 
 /** Time in milliseconds for processing a booking, in addition to its round trip. */
 const SLACK_MS = 2
@@ -45,7 +45,6 @@ export class Lease implements LocalCounter {
   isBooking = false
   /** T in milliseconds. */
   readonly #leaseMs: number
-  readonly #partMs: number | undefined
   readonly #demand: Demand
   #seen: Seen | undefined
   #bookAgainMs = Number.NEGATIVE_INFINITY
@@ -58,7 +57,6 @@ export class Lease implements LocalCounter {
     this.bookings = new Bookings(this, leaseMs)
     this.holdOff = new HoldOff(leaseMs)
     this.#leaseMs = leaseMs
-    this.#partMs = partMsOf(policy)
     this.#demand = new Demand(leaseMs)
   }
 
@@ -68,11 +66,12 @@ export class Lease implements LocalCounter {
   }
 
   /**
-   * True if the lease is for this limit. Extra units above the limit do not matter, because a lease never grants
-   * them.
+   * True if the lease is for this limit and for these calendar periods, which move on with time. Extra units above the
+   * limit do not matter, because a lease never grants them.
    */
-  isFor({ limit, burst }: Policy): boolean {
-    return limit === this.policy.limit && burst === this.policy.burst
+  isFor({ limit, burst, periods }: Policy): boolean {
+    const { policy } = this
+    return limit === policy.limit && burst === policy.burst && periods === policy.periods
   }
 
   /** Adds a cost to the demand. */
@@ -131,8 +130,8 @@ export class Lease implements LocalCounter {
     const algorithm = algorithmOf(policy)
     const serverMs = reachedServerMs(seen, nowMs)
     const state = algorithm.at(seen.state, policy, serverMs)
-    const restMs =
-      this.#partMs === undefined ? leaseMs : state.startMs + this.#partMs - latestServerMs(seen, nowMs)
+    const endMs = partEndMs(policy, state)
+    const restMs = endMs === undefined ? leaseMs : endMs - latestServerMs(seen, nowMs)
     if (restMs < roundTripMs + SLACK_MS) return 0
     const left = capacityOf(policy) - algorithm.used(state, policy, serverMs)
     return sizeOf({ demand: this.#demand.units, held: this.bookings.units, left, restMs, leaseMs })

@@ -1,6 +1,6 @@
 import type { Policy } from "@sluice/core/stores"
 import { describe, expect, it } from "vitest"
-import { isLeasable, leaseMsOf, nextHoldOffMs, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
+import { isLeasable, leaseMsOf, nextHoldOffMs, partEndMs, sizeOf, withoutExtras } from "./sizing.ts"
 
 const MINUTE = 60_000
 
@@ -47,19 +47,27 @@ describe("how long unused units are held", () => {
   })
 })
 
-describe("the length of a part", () => {
+describe("the end of a part", () => {
+  const startMs = 7 * MINUTE
   it.each([
-    ["the window", {}, MINUTE],
-    ["the window, fixed", { algorithm: "fixed-window" }, MINUTE],
-    ["the sub-window", { buckets: 12 }, 5_000],
-    ["the strict sub-window", { algorithm: "sliding-window-strict", buckets: 60 }, 1_000],
-    ["the refill period", { algorithm: "token-bucket", refill: "periodic" }, MINUTE],
+    ["a window later", {}, MINUTE],
+    ["a fixed window later", { algorithm: "fixed-window" }, MINUTE],
+    [
+      "the end of the calendar period",
+      { algorithm: "fixed-window", periods: [startMs - 9, startMs - 2, startMs + 50_000, startMs + MINUTE] },
+      50_000,
+    ],
+    ["a sub-window later", { buckets: 12 }, 5_000],
+    ["a strict sub-window later", { algorithm: "sliding-window-strict", buckets: 60 }, 1_000],
+    ["a refill period later", { algorithm: "token-bucket", refill: "periodic" }, MINUTE],
   ] as const)("is %s", (_, more, expected) => {
-    expect(partMsOf({ ...SLIDING, ...more })).toBe(expected)
+    const state = { startMs, current: 0, previous: 0 }
+    expect(partEndMs({ ...SLIDING, ...more }, state)).toBe(startMs + expected)
   })
 
   it("is undefined for a bucket that refills evenly", () => {
-    expect(partMsOf({ ...SLIDING, algorithm: "token-bucket" })).toBeUndefined()
+    const state = { startMs, current: 0, previous: 0 }
+    expect(partEndMs({ ...SLIDING, algorithm: "token-bucket" }, state)).toBeUndefined()
   })
 })
 

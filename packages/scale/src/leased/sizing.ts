@@ -1,4 +1,4 @@
-import { bucketMsOf, countsByPart, type Policy } from "@sluice/core/stores"
+import { algorithmOf, bucketMsOf, type CounterState, countsByPart, type Policy } from "@sluice/core/stores"
 
 // Terms: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part
 // is the period of store time in which an algorithm counts all units alike: a window, a sub-window or a refill
@@ -36,10 +36,16 @@ export function leaseMsOf({ windowMs }: Policy, longestMs: number): number {
   return Math.min(longestMs, Math.floor(windowMs / LEASES_PER_WINDOW))
 }
 
-/** Returns the length of a part in milliseconds. Undefined for a bucket that refills evenly, which has no parts. */
-export function partMsOf(policy: Policy): number | undefined {
-  if (policy.algorithm === "token-bucket") return policy.refill === "periodic" ? policy.windowMs : undefined
-  return policy.buckets === undefined ? policy.windowMs : bucketMsOf(policy)
+/**
+ * Returns the end of the current part of a counter, in the server's time. Undefined for a bucket that refills evenly, which
+ * has no parts.
+ */
+export function partEndMs(policy: Policy, { startMs }: CounterState): number | undefined {
+  if (policy.algorithm === "token-bucket" && policy.refill !== "periodic") return undefined
+  // A calendar period, which is often shorter than the window, is empty at its end.
+  if (policy.periods !== undefined)
+    return algorithmOf(policy).emptyAtMs({ startMs, current: 1, previous: 0 }, policy)
+  return startMs + (policy.buckets === undefined ? policy.windowMs : bucketMsOf(policy))
 }
 
 /**

@@ -2,6 +2,7 @@ import { memoryStore, type Store } from "@sluice/core"
 import type { Check, Policy, StoreResult } from "@sluice/core/stores"
 import fc from "fast-check"
 import { leasedStore } from "../leased/leased-store.ts"
+import { boundariesOf, SentPeriods } from "./periods.ts"
 import { type Decided, type Network, Process, type Wrap } from "./processes.ts"
 import { Simulation } from "./simulation.ts"
 import { Witness } from "./witness.ts"
@@ -87,13 +88,22 @@ export async function run(
   // Some bursts are smaller than the limit, and some are larger.
   const sized = burstOf === undefined ? {} : { burst: Math.ceil(limit * burstOf) }
   let policy: Policy = { ...counting, limit, ...sized }
+  // The wall clocks of processes are up to 280 ms apart, so some processes begin a calendar period earlier than others.
+  const sent = running.map(() => new SentPeriods(counting.periods ?? []))
+  const policyOf = (place: number): Policy => {
+    if (counting.periods === undefined) return policy
+    const aheadMs = 40 * (place % 2 === 0 ? place : -place)
+    return { ...policy, periods: (sent[place] as SentPeriods).at(simulation.nowMs + aheadMs) }
+  }
   const quiet = async (): Promise<void> => {
     while (running.some((process) => process.calls > 0)) await simulation.pass(1)
   }
 
   async function ask(place: number, cost: number, isNarrow: boolean): Promise<void> {
     const process = running[place] as Process
-    const check: Check = { policy, partition: "", cost, shadow: false }
+    // The witness counts with all boundaries of the calendar.
+    const exact = policy
+    const check: Check = { policy: policyOf(place), partition: "", cost, shadow: false }
     const narrow: Check = { policy: NARROW, partition: "", cost: 1, shadow: false }
     const asked: Decided = { nth: simulation.nth(), serverMs: Math.floor(simulation.nowMs) }
     const answers = process.store.take(isNarrow ? [check, narrow] : [check])
@@ -103,7 +113,7 @@ export async function run(
     if (counted.taken !== cost) throw new Error("granted, but not taken")
     const { nth, serverMs } = process.decided.get(check) ?? asked
     const { startMs: windowMs } = counted.after ?? counted.state
-    witness.granted({ nth, serverMs, policy: check.policy, units: cost, windowMs, process: place })
+    witness.granted({ nth, serverMs, policy: exact, units: cost, windowMs, process: place })
     grants.push({ process, nth, check, after: counted })
   }
 
@@ -130,8 +140,9 @@ export async function run(
       }
     } else if (what.kind === "refund") void refund(what.nth, what.share)
     else if (what.kind === "part end") {
-      const partMs = counting.windowMs / (counting.buckets ?? 1)
-      await simulation.pass(Math.max(0, partMs - (simulation.nowMs % partMs) - what.beforeMs))
+      await simulation.pass(
+        Math.max(0, partEndOf(counting, simulation.nowMs) - simulation.nowMs - what.beforeMs),
+      )
     } else if (what.kind === "kill") {
       process.kill()
       running[place] = start(place)
@@ -147,6 +158,11 @@ export async function run(
   return { simulation, shared: shared as Store, witness, running, policy, quiet }
 }
 
+function partEndOf({ windowMs, buckets = 1, periods }: Counting, nowMs: number): number {
+  const partMs = windowMs / buckets
+  return periods?.find((boundaryMs) => boundaryMs > nowMs) ?? nowMs - (nowMs % partMs) + partMs
+}
+
 const WINDOWS_MS = [2_000, 6_000, 20_000]
 
 /** The algorithms whose counters are leased. */
@@ -155,6 +171,7 @@ export const COUNTINGS: readonly Omit<Counting, "windowMs">[] = [
   { name: "sub-windows", counter: "sub", algorithm: "sliding-window", align: "epoch", buckets: 10 },
   { name: "strict", counter: "strict", algorithm: "sliding-window-strict", align: "epoch", buckets: 10 },
   { name: "fixed", counter: "fixed", algorithm: "fixed-window", align: "epoch" },
+  { name: "calendar", counter: "calendar", algorithm: "fixed-window", align: "epoch", periods: [] },
   { name: "first-hit", counter: "first-hit", algorithm: "fixed-window", align: "first-hit" },
   { name: "periodic", counter: "periodic", algorithm: "token-bucket", align: "epoch", refill: "periodic" },
 ]
@@ -233,7 +250,11 @@ export function stories(
         maxLength: 160,
       })
       return fc.record({
-        counting: fc.constant({ ...base, windowMs }),
+        counting: fc.constant({
+          ...base,
+          windowMs,
+          ...(base.periods !== undefined && { periods: boundariesOf(windowMs) }),
+        }),
         limit: fc.constant(limit),
         ...(base.algorithm === "token-bucket" && { burstOf: fc.constantFrom(0.5, 1, 2) }),
         processes: fc.constantFrom(1, 1, 2, 2, 3, 8),

@@ -2,6 +2,7 @@ import { capacityOf, type Policy, peekStore, type StoreResult } from "@sluice/co
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { examples } from "../../../../test/test-length.ts"
+import { touchesTwoMs } from "../testing/periods.ts"
 import type { Wrap } from "../testing/processes.ts"
 import { COUNTINGS, type Counting, type Dangers, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { writeBackStore } from "./write-back-store.ts"
@@ -38,7 +39,7 @@ function runSettling(
 }
 
 /**
- * Returns the most units that the algorithm of a policy admits in any window, if each of its counts is `more` too
+ * Returns the most units that the algorithm of a policy admits in two windows, if each of its counts is `more` too
  * high.
  */
 function worstCase(policy: Policy, more: number): number {
@@ -76,7 +77,7 @@ describe("several processes", () => {
           const unknownMs = 2 * (LATEST * settleMs + roundTripsMs) + 2
           let unknown = 0
           for (let i = 0; i < story.processes; i++) unknown += witness.most(unknownMs, i)
-          const worst = witness.most(policy.windowMs)
+          const worst = witness.most(touchesTwoMs(policy))
           expect(worst).toBeLessThanOrEqual(worstCase(policy, unknown))
           expect(worst).toBeLessThanOrEqual(story.processes * worstCase(policy, 0))
         }),
@@ -94,7 +95,7 @@ describe("several processes", () => {
         let cost = 1
         for (const { what } of steps) if (what.kind === "ask") cost = Math.max(cost, what.cost)
         const most = Math.max(1, burstOf) * 3 * policy.limit + 2 * processes * cost
-        expect(witness.most(policy.windowMs)).toBeLessThanOrEqual(most)
+        expect(witness.most(touchesTwoMs(policy))).toBeLessThanOrEqual(most)
       }),
       { seed: 53, numRuns: RUNS },
     )
