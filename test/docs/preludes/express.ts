@@ -13,6 +13,11 @@ export const given = {
   ...apps.express,
   ...limiting,
   rateLimit: () => rateLimit,
+  /** Returns the day of the month on which a customer's plan is renewed. */
+  renewsOn:
+    () =>
+    (_id: string | undefined): number =>
+      31,
 } as const
 
 export function serve(app: Express): Promise<Served> {

@@ -50,6 +50,63 @@ const KINDS: [string, Partial<RateRule>][] = [
   ["leaky-bucket", { algorithm: "leaky-bucket" }],
 ]
 
+describe("a month, in four instances", () => {
+  it("admits its limit once more in an outage of a day, and nothing in a later outage", async () => {
+    const clock = manualClock(Date.UTC(2026, 1, 3))
+    const shared = memoryStore({ clock })
+    let isDown = false
+    const call = <Result>(work: () => Result) => (isDown ? Promise.reject(new Error("down")) : work())
+    const store = (): Store => ({
+      take: (checks) => call(() => shared.take(checks)),
+      read: (keys) => call(() => shared.read(keys)),
+      refund: (refunds) => call(() => shared.refund(refunds)),
+      reset: (keys) => call(() => shared.reset(keys)),
+      close: () => undefined,
+    })
+    const instances = [1, 2, 3, 4].map(() =>
+      createLimiter<object>({
+        ...{
+          name: "monthly",
+          field: "service",
+          limit: 1_000_000,
+          per: "month",
+          instances: 4,
+          service: "test",
+        },
+        ...{ store: store(), clock, logger: QUIET },
+      }),
+    )
+    const days = (number: number) => clock.advance(number * 86_400_000)
+    const admitted = async () => {
+      let units = 0
+      for (const each of instances) units += (await each.takeUpTo({}, 1_000_000)).cost
+      return units
+    }
+    const ledger: [day: string, isDown: boolean, admitted: number][] = []
+    for (const [forDays, down] of [
+      [0, false],
+      [1, true],
+      [1, false],
+      [9, true],
+      [14, true],
+      [1, false],
+    ] as const) {
+      isDown = down
+      days(forDays)
+      const units = await admitted()
+      ledger.push([new Date(clock.now()).toISOString().slice(5, 10), down, units])
+    }
+    expect(ledger).toEqual([
+      ["02-03", false, 1_000_000],
+      ["02-04", true, 1_000_000],
+      ["02-05", false, 0],
+      ["02-14", true, 0],
+      ["02-28", true, 0],
+      ["03-01", false, 1_000_000],
+    ])
+  })
+})
+
 it("the fallback counts at most 100,000 clients, so that an outage does not exhaust the memory", async () => {
   const limiter = createLimiter<{ readonly remoteAddress: string }>({
     ...{ name: "r", limit: 2, window: "1 hour", store: down(), service: "test" },
