@@ -74,7 +74,7 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
   const afterMs = fc.constantFrom(...policies).chain(({ windowMs }) => moves(windowMs, shortestMs))
   const check = checks(policies)
   const key = check.map(({ policy, partition }) => ({ policy, partition }))
-  const requests = calls(fc.array(check, { minLength: 1, maxLength: 4 }))
+  const requests = calls(fc.array(check, { minLength: 1, maxLength: 4 }).map(inOnePeriod))
   const ofKind = <Kind extends string>(kind: Kind) => fc.constant(kind)
   return fc.oneof(
     { weight: 12, arbitrary: fc.record({ kind: ofKind("take"), afterMs, requests }) },
@@ -101,6 +101,14 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
       }),
     },
   )
+}
+
+/** A request has one anchor under a rule, so its checks of a counter have the calendar periods of the first one. */
+function inOnePeriod(request: readonly Check[]): readonly Check[] {
+  return request.map((check) => {
+    const first = request.find(({ policy }) => policy.counter === check.policy.counter) ?? check
+    return check.policy.periods === undefined ? check : { ...check, policy: first.policy }
+  })
 }
 
 /**
