@@ -22,7 +22,7 @@ const imported = (stdin: string, ...argv: string[]) => sluice(["rules", "import"
 /** Returns the rules imported from a file, which must express the file completely. */
 async function rulesOf(stdin: string): Promise<string> {
   const { code, out, err } = await imported(stdin)
-  expect({ code, err }).toEqual({ code: 0, err: "" })
+  expect({ code, err: err.replace(/^(note: .+\n)+/, "") }).toEqual({ code: 0, err: "" })
   return out
 }
 
@@ -243,6 +243,18 @@ describe("rules imported from Envoy's files, over Envoy's protocol", () => {
 })
 
 describe("sluice rules import", () => {
+  it.each([
+    ["month", "note: a month is a calendar month in UTC, but 30 days in Envoy's service"],
+    ["year", "note: a year is a calendar year in UTC, but 365 days in Envoy's service"],
+    ["week", undefined],
+  ])("notes how the unit %s differs from Envoy's", async (unit, note) => {
+    const { err } = await imported(
+      `{ domain: d, descriptors: [{ key: a, rate_limit: { unit: ${unit}, requests_per_unit: 9 } }] }`,
+    )
+    if (note === undefined) expect(err).toBe("")
+    else expect(err).toContain(note)
+  })
+
   it("imports default values, other units, names, shadow mode and limits of 0", async () => {
     const rules = parse(
       await rulesOf(`

@@ -15,6 +15,19 @@ export interface ImportOptions extends ReadOptions {
   readonly output?: string
 }
 
+/** How calendar periods differ from the units of Envoy's service: UnitToDivider in its src/utils/utilities.go. */
+const NOTES = [
+  [
+    "month",
+    "a month is a calendar month in UTC, but 30 days in Envoy's service unless USE_CALENDAR_MONTH_RATE_LIMIT is set; " +
+      'for 30 days, write "window: 30 days" instead of "per: month"',
+  ],
+  [
+    "year",
+    'a year is a calendar year in UTC, but 365 days in Envoy\'s service; for 365 days, write "window: 365 days" instead of "per: year"',
+  ],
+] as const
+
 /**
  * Runs `sluice rules import FILE`: converts a file of Envoy's rate limit service to a file of rules. Reports every
  * part that rules cannot express, and converts the other parts.
@@ -52,6 +65,9 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
             ? [`${output} is there already and stays as it is; write to a new file with --output`]
             : []),
         ],
+    warnings: NOTES.filter(([per]) => rules.some((rule) => rule.per === per)).map(([, note]) =>
+      tinted("quiet", `note: ${note}`),
+    ),
   }
 }
 
