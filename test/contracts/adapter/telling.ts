@@ -173,6 +173,27 @@ export function telling(behaves: Behaves): void {
       expect(response.headers["content-length"]).toBe(String(Buffer.byteLength(response.body)))
     })
 
+    behaves("is told to wait for weeks until the next month, and is then admitted", async (stage) => {
+      const { limited, clock } = stage
+      const client = await limited({ name: "plan", limit: 1, per: "month", headers: ["draft-11", "legacy"] })
+      clock.set(Date.UTC(2024, 1, 8))
+      expectOk(await client("/"))
+      const { status, headers, body } = await client("/")
+      const waitS = 22 * 86_400
+      expect(status).toBe(429)
+      expect(headers).toMatchObject({
+        "retry-after": String(waitS),
+        "ratelimit-policy": `"plan";q=1;w=${29 * 86_400}`,
+        ratelimit: `"plan";r=0;t=${waitS}`,
+        "x-ratelimit-reset": String(Date.UTC(2024, 2, 1) / 1_000),
+      })
+      expect(JSON.parse(body).detail).toBe("The quota is used up. Try again in 22 days.")
+      clock.advance((waitS - 1) * 1_000)
+      expect((await client("/")).headers["retry-after"]).toBe("1")
+      clock.advance(1_000)
+      expectOk(await client("/"))
+    })
+
     behaves("is admitted after the wait in Retry-After, and not a second earlier", async (stage) => {
       const { start, base, clock } = stage
       const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute" }] })
