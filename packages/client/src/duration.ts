@@ -15,3 +15,11 @@ export function durationMs(text: string): number {
     ms += Number(number) * (unit === "ms" ? 1 : (MS_PER_UNIT[unit.charAt(0)] as number))
   return ms
 }
+
+const DAY_S = 86_400
+
+/** Returns a time for people, such as "90 s" or, for more than two days, "22 days". Rounds up. */
+export function durationText(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000)
+  return seconds > 2 * DAY_S ? `${Math.ceil(seconds / DAY_S)} days` : `${seconds} s`
+}

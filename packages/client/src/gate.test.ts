@@ -101,6 +101,18 @@ describe("a gate that knows the remaining units", () => {
     expect(api.status()).toMatchObject([{ remaining: 10 }])
   })
 
+  it.each([
+    ["in the middle of the month", 1_728_000],
+    ["on its last day", 72_000],
+  ])("does not spread the rest of a month, %s", async (_, t) => {
+    const { call, arrived, answer } = world()
+    times(9, () => call())
+    await answer(0, 200, left(5, t, 1_000, 2_678_400))
+    expect(arrived).toHaveLength(6)
+    for (let i = 1; i <= 5; i++) await answer(i, 200, left(5 - i, t, 1_000, 2_678_400))
+    expect(arrived).toHaveLength(6)
+  })
+
   it("waits for the policy that is empty for longest", async () => {
     const { call, arrived, answer, pass } = world()
     times(2, () => call())
@@ -151,6 +163,47 @@ describe("the jitter of a block", () => {
     expect(Math.max(...ends)).toBeLessThanOrEqual(12_500)
     expect(Math.min(...ends)).toBeLessThan(11_000)
     expect(Math.max(...ends)).toBeGreaterThan(11_500)
+  })
+})
+
+describe("a refusal until the next month", () => {
+  const DAY_MS = 86_400_000
+
+  it("blocks all calls of the key for weeks and at most a quarter of an hour longer", async () => {
+    const ends: number[] = []
+    for (let client = 0; client < 20; client++) {
+      const { api, call, answer } = world()
+      call()
+      await answer(0, 429, { "retry-after": "1814400" })
+      ends.push((api.status()[0]?.blockedForMs as number) - 21 * DAY_MS)
+    }
+    expect(Math.min(...ends)).toBeGreaterThanOrEqual(0)
+    expect(Math.max(...ends)).toBeLessThanOrEqual(900_000)
+    expect(Math.max(...ends) - Math.min(...ends)).toBeGreaterThan(300_000)
+  })
+
+  it("sends no call before the month begins, and reports the days until then", async () => {
+    const { call, arrived, answer, pass } = world()
+    call()
+    await answer(0, 429, { "retry-after": "1814400" })
+    await pass(20 * DAY_MS - 900_000)
+    const early = call()
+    await pass(0)
+    expect(early.result).toMatchObject({ retryAfterMs: expect.closeTo(DAY_MS + 900_000, -6) })
+    expect(arrived).toHaveLength(1)
+    await pass(DAY_MS + 1_800_000)
+    call()
+    await answer(1)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("is reported in days, rounded up", async () => {
+    const { call, answer, pass } = world()
+    call()
+    await answer(0, 429, { "retry-after": "1814400" })
+    const early = call()
+    await pass(0)
+    expect(early.result).toMatchObject({ message: expect.stringContaining("it may leave in 22 days. ") })
   })
 })
 

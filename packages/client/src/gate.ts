@@ -1,3 +1,4 @@
+import { durationText } from "./duration.ts"
 import type { PaceEvents } from "./events.ts"
 import type { GateMode, GateStatus } from "./gate-status.ts"
 import { CallLine } from "./line.ts"
@@ -10,10 +11,10 @@ import { backoffMs, RetryBudget } from "./retries.ts"
 import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
 
 /**
- * A block is lengthened by up to this share, so that clients with the same wait do not return in the same
- * millisecond.
+ * A block is lengthened by up to this share of its first hour, so that clients with the same wait do not return in the
+ * same millisecond.
  */
-const JITTER = 0.25
+const [JITTER, JITTERED_MS] = [0.25, 3_600_000]
 /** The minimum length of a block, so that a server that reports "0 left, for 0 s" is not called in a loop. */
 const SHORTEST_BLOCK_MS = 50
 /** The interval between two calls varies by up to this share around its average. */
@@ -118,7 +119,7 @@ export class Gate {
   /** Returns the error of a call that would wait too long, or has waited too long. */
   tooLong(call: PacedCall): PaceError {
     const waitMs = this.#leastWaitOf(call)
-    const until = waitMs > 0 ? `; it may leave in ${Math.ceil(waitMs / 1000)} s` : ""
+    const until = waitMs > 0 ? `; it may leave in ${durationText(waitMs)}` : ""
     const message = `A call of ${this.key} would wait longer than ${call.maxWaitMs} ms${until}. Try again later, or raise "maxWaitMs".`
     return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, waitMs)
   }
@@ -270,10 +271,13 @@ export class Gate {
     return [...this.#readings].sort((a, b) => a.remaining - b.remaining || b.forMs - a.forMs)[0]
   }
 
-  /** Returns the time between two calls, which is 0 while at least half of every quota remains. */
+  /**
+   * Returns the time between two calls, which is 0 while at least half of every quota remains. The units of a month are
+   * not spread, because calls would fail for hours although units remain.
+   */
   #intervalMs(): number {
-    const intervals = this.#readings.map(({ remaining, forMs, quota = this.#mostRemaining }) =>
-      remaining < quota / 2 ? forMs / remaining : 0,
+    const intervals = this.#readings.map(({ remaining, forMs, isLong, quota = this.#mostRemaining }) =>
+      remaining < quota / 2 && !isLong ? forMs / remaining : 0,
     )
     return Math.max(...intervals) * this.#intervalShare
   }
@@ -315,7 +319,7 @@ export class Gate {
     // All refusals during one block share its jitter. Otherwise, the largest of many jitters would apply, which is
     // nearly the same for all clients.
     if (nowMs >= this.#blockedUntilMs) this.#jitter = Math.random() * JITTER
-    const jitteredMs = untilMs + (untilMs - nowMs) * this.#jitter
+    const jitteredMs = untilMs + Math.min(untilMs - nowMs, JITTERED_MS) * this.#jitter
     this.#blockedUntilMs = Math.max(this.#blockedUntilMs, jitteredMs)
   }
 

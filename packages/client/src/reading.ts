@@ -8,6 +8,8 @@ export interface Reading {
   readonly forMs: number
   /** The units of a full window. Undefined if the response does not contain them. */
   readonly quota?: number | undefined
+  /** True if the units are those of more than a day. Absent otherwise. */
+  readonly isLong?: true | undefined
 }
 
 /**
@@ -16,10 +18,13 @@ export interface Reading {
  */
 export type Dialect = (headers: Headers, nowMs: number) => readonly Reading[]
 
-/**
- * The longest time that is accepted in a reading or a refusal. A server that sends a longer time is mistaken or lies.
- */
-export const LONGEST_MS = 86_400_000
+export const DAY_MS = 86_400_000
+
+/** The longest time that is accepted in a reading or a refusal: a leap year, and a day for changes of its time zone. */
+const LONGEST_MS = 367 * DAY_MS
+
+/** A calendar day has 25 hours if clocks are set back. */
+const LONGEST_DAY_MS = 90_000_000
 
 /** The time that the units must last if a response does not contain this time, or contains it in an unknown form. */
 const UNKNOWN_MS = 1_000
@@ -39,22 +44,28 @@ const LARGEST = 1e30
 
 /**
  * Returns a reading in an array; an empty array if the units are not known. Negative units count as 0, because the
- * quota is overdrawn.
+ * quota is overdrawn. `windowMs` is the length of a full window, and 0 if it is unknown.
  */
-export function readingsOf(remaining: number, forMs: number, quota = 0): readonly Reading[] {
+export function readingsOf(remaining: number, forMs: number, quota = 0, windowMs = 0): readonly Reading[] {
   if (Number.isNaN(remaining)) return []
+  const lastMs = inRange(Number.isNaN(forMs) ? UNKNOWN_MS : forMs)
   return [
     {
       remaining: Math.max(remaining, 0),
-      forMs: inRange(Number.isNaN(forMs) ? UNKNOWN_MS : forMs),
+      forMs: lastMs,
       quota: quota > 0 ? quota : undefined,
+      isLong: Math.max(lastMs, inRange(windowMs)) > LONGEST_DAY_MS || undefined,
     },
   ]
 }
 
-/** Returns a wait of at least 0 and at most `LONGEST_MS`. Returns 0 for NaN. */
+/**
+ * Returns a wait of at least 0. Returns 0 for NaN, and a day for more than `LONGEST_MS`, because a server that sends a
+ * longer time is mistaken or lies.
+ */
 export function inRange(ms: number): number {
-  return ms > 0 ? Math.min(ms, LONGEST_MS) : 0
+  if (!(ms > 0)) return 0
+  return ms > LONGEST_MS ? DAY_MS : ms
 }
 
 /**

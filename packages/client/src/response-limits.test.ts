@@ -6,6 +6,7 @@ import { readLimits } from "./response-limits.ts"
 const NOW = Date.parse("2026-11-27T02:00:00Z")
 const DATE = "Fri, 27 Nov 2026 02:00:00 GMT"
 const EPOCH_S = NOW / 1000
+const DAY_S = 86_400
 
 type Headers = Readonly<Record<string, string>>
 const read = (headers: Headers, status = 200) =>
@@ -271,9 +272,24 @@ describe("headers without information", () => {
   })
 })
 
-it("a time of more than a day counts as a day", () => {
-  expect(read({ ratelimit: '"d";r=5;t=999999999999999' }).readings).toEqual([of(5, 86_400_000)])
+it("a time of more than a year and a day counts as a day", () => {
+  const forMs = (t: number) => read({ ratelimit: `"d";r=5;t=${t}` }).readings[0]?.forMs
+  expect(forMs(367 * DAY_S)).toBe(367 * DAY_S * 1_000)
+  expect(forMs(367 * DAY_S + 1)).toBe(86_400_000)
+  expect(forMs(999_999_999_999_999)).toBe(86_400_000)
 })
+
+it.each([
+  ["a week", { ratelimit: '"w";r=5;t=9', "ratelimit-policy": '"w";q=9;w=604800' }, true],
+  ["three weeks until a reset", { "x-ratelimit-remaining": "5", "x-ratelimit-reset": "1814400" }, true],
+  ["a day of 25 hours", { ratelimit: '"d";r=5;t=90000', "ratelimit-policy": '"d";q=9;w=90000' }, undefined],
+  ["a mistaken time", { ratelimit: '"d";r=5;t=999999999' }, undefined],
+] as [string, Headers, true | undefined][])(
+  "a quota of %s lasts longer than a day: %s",
+  (_, headers, isLong) => {
+    expect(read(headers).readings[0]?.isLong).toBe(isLong)
+  },
+)
 
 /** The spellings that servers use for 29.5 s after NOW. */
 const SPELLINGS = [
@@ -391,7 +407,7 @@ it("no field of a refusal makes its wait invalid, negative or longer than a day"
       const { waitMs, readings } = read(Object.fromEntries(fields), 429)
       for (const ms of [waitMs ?? 0, ...readings.map(({ forMs }) => forMs)]) {
         expect(ms).toBeGreaterThanOrEqual(0)
-        expect(ms).toBeLessThanOrEqual(86_400_000)
+        expect(ms).toBeLessThanOrEqual(367 * DAY_S * 1_000)
       }
       for (const { remaining, quota } of readings) {
         expect(remaining).toBeGreaterThanOrEqual(0)
@@ -422,6 +438,8 @@ describe("a refusal", () => {
     [429, { "retry-after": "Fri, 27 Nov 2026 02:00:09 GMT" }, 9_000],
     [429, { "retry-after": "Fri, 27 Nov 2026 01:00:00 GMT" }, 0],
     [429, { "retry-after": "99999999" }, 86_400_000],
+    [429, { "retry-after": String(31 * DAY_S) }, 31 * DAY_S * 1_000],
+    [429, { "retry-after": "Fri, 25 Dec 2026 02:00:00 GMT" }, 28 * DAY_S * 1_000],
     [429, { "retry-after": "1", "retry-after-ms": "350" }, 350],
     [429, { "retry-after": "soon" }, undefined],
     [429, { "retry-after": "-3" }, 0],

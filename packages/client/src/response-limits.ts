@@ -1,14 +1,5 @@
 import { DIALECTS } from "./dialects/dialects.ts"
-import {
-  dateMs,
-  inRange,
-  LONGEST_MS,
-  msUntil,
-  numberIn,
-  numberOf,
-  type Reading,
-  valuesIn,
-} from "./reading.ts"
+import { DAY_MS, dateMs, inRange, msUntil, numberIn, numberOf, type Reading, valuesIn } from "./reading.ts"
 
 /** The information in the head of a response about the quotas of its call. */
 export interface ResponseLimits {
@@ -84,7 +75,7 @@ function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
   const waits = valuesIn(headers, "retry-after").map((text) => {
     const waitMs = msUntil(text, nowMs)
     // If a positive number would be an instant in the distant past, it is a very long wait in seconds.
-    return waitMs < -LONGEST_MS && numberOf(text) > 0 ? LONGEST_MS : waitMs
+    return waitMs < -DAY_MS && numberOf(text) > 0 ? numberOf(text) * 1_000 : waitMs
   })
   const [longestMs] = waits.filter((waitMs) => !Number.isNaN(waitMs)).sort((a, b) => b - a)
   const asked = ms.find((wait) => wait >= 0) ?? longestMs

@@ -20,7 +20,10 @@ export function modelTokens(nameOf: (field: string, unit: string) => string): Di
 }
 
 function sharedOut(reading: Reading, requests: number | undefined): Reading {
-  const { remaining, forMs, quota = remaining } = reading
+  const { remaining, quota = remaining } = reading
   if (requests === undefined) return reading
-  return { remaining: Math.floor((remaining / Math.max(quota, 1)) * requests), forMs, quota: requests }
+  return {
+    ...reading,
+    ...{ remaining: Math.floor((remaining / Math.max(quota, 1)) * requests), quota: requests },
+  }
 }

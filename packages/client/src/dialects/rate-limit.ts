@@ -23,6 +23,7 @@ export const rateLimitList: Dialect = (headers, nowMs) => {
       numberOf(remaining),
       msUntil(time ?? policy?.get("w"), nowMs),
       numberOf(policy?.get("q")),
+      numberOf(policy?.get("w")) * 1_000,
     )
   })
 }

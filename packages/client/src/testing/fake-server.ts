@@ -72,6 +72,6 @@ export function world(options?: PacedOptions): World {
 }
 
 /** Returns the fields of draft 11. */
-export function left(r: number, t: number, q = 100): Readonly<Record<string, string>> {
-  return { ratelimit: `"p";r=${r};t=${t}`, "ratelimit-policy": `"p";q=${q};w=60` }
+export function left(r: number, t: number, q = 100, w = 60): Readonly<Record<string, string>> {
+  return { ratelimit: `"p";r=${r};t=${t}`, "ratelimit-policy": `"p";q=${q};w=${w}` }
 }
