@@ -36,6 +36,10 @@ export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> 
     const limiter = createLimiter({ limit, window: WINDOW_MS })
     return { answers: "later", count: (key) => limiter.decide({ remoteAddress: key }) }
   },
+  "sluice decide, by month": (limit) => {
+    const limiter = createLimiter({ limit, per: "month", timeZone: "Europe/Berlin", anchor: () => 31 })
+    return { answers: "later", count: (key) => limiter.decide({ remoteAddress: key }) }
+  },
   "sluice guard.check": (limit) => {
     const guard = createGuard<object>({ limit, window: WINDOW_MS })
     const headers: HeaderFields = { host: "localhost", accept: "*/*" }

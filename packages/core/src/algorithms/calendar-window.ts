@@ -16,10 +16,12 @@ interface Period {
  */
 function periodAt({ periods, windowMs }: Policy, ms: number): Period {
   const boundaries = periods as readonly number[]
-  const next = boundaries.findIndex((boundaryMs) => boundaryMs > ms)
-  if (next > 0) return { startMs: boundaries[next - 1] as number, endMs: boundaries[next] as number }
-  const [firstMs = 0, lastMs = 0] = [boundaries[0], boundaries.at(-1)]
-  const fromMs = next === 0 ? firstMs : lastMs
+  // No closure here, because every decision looks up its period several times.
+  let next = 0
+  while (next < boundaries.length && (boundaries[next] as number) <= ms) next++
+  const isAround = next > 0 && next < boundaries.length
+  if (isAround) return { startMs: boundaries[next - 1] as number, endMs: boundaries[next] as number }
+  const fromMs = boundaries[next === 0 ? 0 : next - 1] as number
   const startMs = fromMs + Math.floor((ms - fromMs) / windowMs) * windowMs
   return { startMs, endMs: startMs + windowMs }
 }
@@ -66,7 +68,9 @@ export const calendarWindow: Algorithm = {
 
   emptyAtMs: (state, policy) => (isUnused(state) ? state.startMs : endOf(state, policy)),
 
-  withUnits: (state, _policy, units) => ({ ...state, current: state.current + units }),
+  withUnits({ startMs, current, previous }, _policy, units) {
+    return { startMs, current: current + units, previous }
+  },
 
   withRejected: (state, policy, units) => withCountedUpTo(ceilingOf(policy) + state.previous, state, units),
 
