@@ -23,7 +23,21 @@ const OPTIONS: readonly (readonly [given: object, remedy: string])[] = [
   [{ timeZone: "berlin" }, 'use "Europe/Berlin"'],
   [{ timeZone: "New York" }, 'use "America/New_York"'],
   [{ timeZone: "Europe/Berln" }, 'did you mean "Europe/Berlin"?'],
-  [{ timeZone: "+01:00" }, 'an IANA name such as "Europe/Berlin"'],
+  [{ timeZone: "+01:00" }, "use the zone of a city, which includes its summer time"],
+  [{ timeZone: "UTC " }, 'did you mean "UTC"?'],
+  [{ timeZone: "CET+1" }, "use the zone of a city"],
+  [{ timeZone: "PDT" }, "use the zone of a city"],
+  [{ timeZone: "the local time" }, 'is not a time zone; accepted: an IANA name such as "Europe/Berlin"'],
+  [{ window: "3 months" }, 'use "90 days"'],
+  [{ window: "2 years" }, 'use "730 days"'],
+  [{ per: "month", anchor: "Monday" }, 'use 1 with "per": "week"'],
+  [{ per: "week", anchor: "sun" }, 'use 7 with "per": "week"'],
+  [{ per: "week", anchor: 0 }, "use 1 for the first day, or 7 for Sunday"],
+  [{ per: "week", anchor: 8 }, "8 is not a day of a week; accepted: a whole number from 1 (Monday) to 7"],
+  [{ per: "month", anchor: "last" }, "use 31 for the last day of each month"],
+  [{ per: "month", anchor: "15th" }, "use 15"],
+  [{ per: "month", anchor: 32 }, "32 is not an anchor; accepted: a day such as 31"],
+  [{ per: "month", anchor: "01-31" }, "is not a day of a month; accepted: a whole number from 1 to 31"],
   [{ anchor: 31 }, 'or per instead of window, such as per: "month"'],
   [{ per: "minute" }, 'for other times, use "window", such as "1 minute"'],
   [{ interval: "minute" }, 'use "window" instead'],
@@ -80,7 +94,8 @@ const messageOf = async (act: () => unknown): Promise<string> => {
 
 describe("an error about options states the remedy", () => {
   it.each(OPTIONS)("for %o", async (given, remedy) => {
-    const options = "rules" in given ? given : { limit: 5, window: "1 minute", ...given }
+    const window = "per" in given ? undefined : "1 minute"
+    const options = "rules" in given ? given : { limit: 5, window, ...given }
     expect(await messageOf(() => createLimiter(options as never))).toContain(remedy)
   })
 

@@ -11,8 +11,9 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 }
 /** Matches a calendar period, such as "month", "1 month", "per month", "months" or "monthly". */
 const PERIOD = /^(?:(?:1|per|every|an?) )?(day|dai|week|month|year)(?:s|ly)?$/
-/** Periods whose length varies, with what is closest to them if there is no calendar. */
-const VARYING: Readonly<Record<string, string>> = { month: "30 days", year: "365 days" }
+/** Periods whose length varies, with the days that are closest to them if there is no calendar. */
+const VARYING: Readonly<Record<string, number>> = { month: 30, year: 365 }
+const WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 /** Matches a string that contains both a limit and its window: "5/minute" or "5 requests per minute". */
 const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
 
@@ -34,6 +35,7 @@ function find(given: unknown, noun: string, accepted: string): string | undefine
     return /store|rules|source/.test(noun) ? "call it, and pass what it returns" : undefined
   }
   if (typeof given === "number") {
+    if (given === 0 && noun === "an anchor") return "use 1 for the first day, or 7 for Sunday"
     if (Number.isNaN(given) && /number/.test(accepted))
       return "it was computed from a missing value or from text"
     if (noun === "a limit" && given === Number.POSITIVE_INFINITY && !/allow/.test(accepted))
@@ -61,13 +63,17 @@ function ofText(given: string, noun: string, accepted: string): string | undefin
   if (noun === "a unit" && VARYING[period] !== undefined)
     return `use "limit" and "per": "${period}" instead of a rate`
   if (noun === "a window" && VARYING[period] !== undefined)
-    return `use "per": "${period}" instead for calendar ${period}s, or "${VARYING[period]}"`
+    return `use "per": "${period}" instead for calendar ${period}s, or "${VARYING[period]} days"`
+  if (noun === "an anchor") return ofAnchor(text)
   if (noun === "a time zone") return ofTimeZone(text)
   if (/^a (?:window|duration)$/.test(noun)) {
     if (/^\d+$/.test(text)) return `use "${text} seconds", or "${text} ms"`
     const rest = text
       .replace(/^(?:per|every|an?) /, "")
-      .replace(/^(?:1 )?(?:month|year)$/, (word) => VARYING[periodOf(word)] ?? word)
+      .replace(
+        /^(?:(\d+) ?)?(month|year)s?$/,
+        (_, count = 1, unit) => `${count * (VARYING[unit] as number)} days`,
+      )
     const length = /^\d/.test(rest) ? rest : `1 ${rest}`
     return rest !== text && parseDuration(length) !== undefined ? `use "${length}"` : undefined
   }
@@ -101,11 +107,26 @@ function periodOf(text: string): string {
   return PERIOD.exec(text)?.[1]?.replace("dai", "day") ?? ""
 }
 
+/** Suggests the number of a weekday, of the last day of a month, or of a day such as "15th". */
+function ofAnchor(text: string): string | undefined {
+  const weekday = WEEKDAYS.findIndex((day) => day === text || day.slice(0, 3) === text) + 1
+  if (weekday > 0) return `use ${weekday} with "per": "week"`
+  if (text.startsWith("last")) return "use 31 for the last day of each month"
+  const [, day] = /^(\d{1,2})(?:st|nd|rd|th)$/.exec(text) ?? []
+  return day === undefined ? undefined : `use ${day}`
+}
+
 /** Suggests the zone of a city, such as "Europe/Berlin" for "berlin", or the zone with the closest name. */
 function ofTimeZone(text: string): string | undefined {
-  const names = Intl.supportedValuesOf("timeZone")
+  const names = ["UTC", ...Intl.supportedValuesOf("timeZone")]
   const ofCity = names.find((name) => name.toLowerCase().endsWith(`/${text.replaceAll(" ", "_")}`))
-  return ofCity === undefined ? suggestion(text, names).slice(2) || undefined : `use "${ofCity}"`
+  if (ofCity !== undefined) return `use "${ofCity}"`
+  const closest = suggestion(text, names).slice(2)
+  if (closest !== "") return closest
+  // An offset such as "UTC+1", or an abbreviation such as "PDT".
+  return /^[a-z]{0,4}(?:[+-]\d.*)?$/.test(text)
+    ? "use the zone of a city, which includes its summer time"
+    : undefined
 }
 
 /**
