@@ -69,6 +69,24 @@ describe("a rule with thresholds", () => {
     ])
   })
 
+  it("reports percentages of the limit with its granted units, also if the limit itself is 0", async () => {
+    for (const limit of [10, 0]) {
+      const rule: Rule = { name: "calls", field: "ip", limit: () => limit, per: "month", notify: [80, 100] }
+      const { limiter, decide } = open([rule])
+      const events: number[][] = []
+      limiter.on("near-limit", (event) => {
+        events.push([event.threshold, event.used, event.remaining, event.limit])
+      })
+      await limiter.grant(ALICE, 100 - limit)
+      expect(await decide(79)).toEqual([])
+      await decide(21)
+      expect(events).toEqual([
+        [80, 80, 20, 100],
+        [100, 100, 0, 100],
+      ])
+    }
+  })
+
   it("reports the requests in progress of a rule with concurrent, once for each hold", async () => {
     const rule: Rule = { name: "streams", field: "ip", concurrent: 2, hold: "10 seconds", notify: [100] }
     const { clock, decide } = open([rule])

@@ -100,9 +100,9 @@ export class ClientReports<Request> {
     request: Request,
   ): void {
     const counter = counters.find(({ policy }) => policy.name === check.policy)
-    const { policy, unit, limit, remaining, resetAfterMs, shadow } = check
+    const { policy, unit, limit, granted = 0, remaining, resetAfterMs, shadow } = check
     if (counter === undefined || remaining === undefined || !showsUse(check)) return
-    const capacity = capacityOf(counter.policy)
+    const capacity = capacityOf(counter.policy) + granted
     const used = capacity - remaining
     for (const threshold of thresholds) {
       // Thresholds ascend, so all later ones are higher. A limit of 0 closes the rule, and is never reported.

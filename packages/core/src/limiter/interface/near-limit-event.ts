@@ -14,7 +14,7 @@ export interface NearLimitEvent {
   readonly used: number
   /** Remaining units. */
   readonly remaining: number
-  /** Quota units per window. */
+  /** Quota units per window, including granted ones. */
   readonly limit: number
   /** Milliseconds until all units are available again, if no other request arrives. */
   readonly resetAfterMs: number
