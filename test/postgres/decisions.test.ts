@@ -1,4 +1,4 @@
-import { createLimiter, StoreUnavailableError } from "@sluice/core"
+import { createLimiter, type Limiter, StoreUnavailableError } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { type DecisionSink, recordDecisions } from "@sluice/recording"
 import { redisStore } from "@sluice/redis"
@@ -171,12 +171,13 @@ const MONTHLY = {
 describe("takeMissing", async () => {
   const { client: redis, server: redisServer } = await redisForTests()
   const clock = manualClock(START_MS)
-  const store = redisStore({ client: redis, clock })
-  const limiter = createLimiter<{ readonly client: string }>({
-    ...MONTHLY,
-    ...{ clock, store, storeTimeoutMs: 5_000 },
-  })
-  afterAll(() => limiter.close())
+  const [limiter, elsewhere] = [1, 2].map(() =>
+    createLimiter<{ readonly client: string }>({
+      ...MONTHLY,
+      ...{ clock, store: redisStore({ client: redis, clock }), storeTimeoutMs: 5_000 },
+    }),
+  ) as [Limiter<{ readonly client: string }>, Limiter<{ readonly client: string }>]
+  afterAll(() => Promise.all([limiter.close(), elsewhere.close()]))
 
   async function usedBy(client: string): Promise<unknown> {
     const [usage] = await limiter.usage({ client })
@@ -186,6 +187,8 @@ describe("takeMissing", async () => {
   it("takes and grants the recorded units that a Redis has lost, and none twice", async () => {
     const recorder = recordDecisions(limiter, postgresDecisions(pool), { clock })
     await limiter.grant({ client: "ann" }, 5)
+    // This process has no recorder, so the grant is known from the decision alone.
+    await elsewhere.grant({ client: "bob" }, 4)
     await limiter.decide({ client: "ann" }, { cost: 8 })
     await limiter.decide({ client: "ann" }, { cost: 5 })
     const decision = await limiter.decide({ client: "bob" }, { cost: 5 })
@@ -203,7 +206,7 @@ describe("takeMissing", async () => {
       await takeMissing(limiter, rows)
       expect([await usedBy("ann"), await usedBy("bob")]).toEqual([
         [14, 5],
-        [3, 0],
+        [3, 4],
       ])
     }
   })

@@ -3,7 +3,8 @@ import type { Pool } from "pg"
 
 /**
  * `admitted` is the verdict on the request, and `refused` the verdict of the rule. Both are NULL in the row of a later
- * change. `starts` and `ends` are the calendar period of a rule with `per`.
+ * change. `starts` and `ends` are the calendar period of a rule with `per`. `granted` are the units that were granted by
+ * then, and in the row of a grant the units that it adds.
  */
 export const TABLE = `
   CREATE TABLE decisions (
@@ -30,23 +31,26 @@ const withoutNul = (_key: string, value: unknown): unknown =>
 
 const INSERT = `
   INSERT INTO decisions
-  SELECT id, to_timestamp("timeMs" / 1000.0), service, rule.policy, partition, kind, taken, coalesce(granted, 0),
+  SELECT id, to_timestamp("timeMs" / 1000.0), service, rule.policy, partition, kind, taken, coalesce(added, granted, 0),
     to_timestamp("startMs" / 1000.0), to_timestamp("endMs" / 1000.0), cost, request.allowed, NOT rule.allowed,
     "limit", remaining, shadow, degraded
   FROM jsonb_to_recordset($1) AS request (
       id text, "timeMs" float8, service text, kind text, allowed bool, degraded bool, checks jsonb),
-    jsonb_to_recordset(checks) AS rule (policy text, partition text, taken bigint, granted bigint,
-      "startMs" float8, "endMs" float8, cost bigint, allowed bool, "limit" bigint, remaining bigint, shadow bool)
+    jsonb_to_recordset(checks) AS rule (policy text, partition text, taken bigint, added bigint,
+      granted bigint, "startMs" float8, "endMs" float8, cost bigint, allowed bool, "limit" bigint, remaining bigint, shadow bool)
   ON CONFLICT DO NOTHING`
 
 /**
  * The units that each client has used in the month of the rule that begins in January, and how many more it was granted.
- * The records contain the beginning of each client's month, in the rule's time zone and by the client's anchor.
+ * The records contain the beginning of each client's month, in the rule's time zone and by the client's anchor. Grants
+ * of another process without a recorder, such as the command line, are known from the latest decision.
  */
 export const USAGE = `
-  SELECT client, (starts AT TIME ZONE 'Europe/Berlin')::date::text AS month,
-    sum(taken) AS used, sum(granted) AS granted, sum(taken) FILTER (WHERE degraded) AS without_store
+  SELECT client, (starts AT TIME ZONE 'Europe/Berlin')::date::text AS month, sum(taken) AS used,
+    greatest(0, sum(granted) FILTER (WHERE kind = 'grant'), (array_agg(granted ORDER BY at DESC)
+      FILTER (WHERE kind = 'decision' AND NOT degraded))[1]) AS granted,
+    sum(taken) FILTER (WHERE degraded) AS without_store
   FROM decisions
-  WHERE service = 'shop' AND policy = 'monthly'
-    AND starts >= timestamp '2024-01-01' AT TIME ZONE 'Europe/Berlin' AND starts < timestamp '2024-02-01' AT TIME ZONE 'Europe/Berlin'
+  WHERE service = 'shop' AND policy = 'monthly' AND starts >= timestamp '2024-01-01' AT TIME ZONE 'Europe/Berlin'
+    AND starts < timestamp '2024-02-01' AT TIME ZONE 'Europe/Berlin'
   GROUP BY client, starts ORDER BY client, starts`

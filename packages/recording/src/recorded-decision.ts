@@ -61,8 +61,8 @@ export interface RecordedUnits {
    * for units that were given back.
    */
   readonly taken: number
-  /** Units that were granted for the period, or taken back if they are negative. Only in a record of a grant. */
-  readonly granted?: number
+  /** Units that the grant added to the limit of the period, or took back if negative. Only in a record of a grant. */
+  readonly added?: number
   /** The beginning of the rule's period in epoch milliseconds. Absent for a rule without `per`. */
   readonly startMs?: number
   /** The end of this period. */
@@ -77,8 +77,10 @@ export interface RecordedCheck extends RecordedUnits {
   readonly cost: number
   /** Whether this rule alone would admit the request. */
   readonly allowed: boolean
-  /** Quota units per window. */
+  /** Quota units per window, including `granted`. */
   readonly limit: number
+  /** Units that had been granted for the period when the request was decided. Absent if there were none. */
+  readonly granted?: number
   /** Units that were left under this rule. Absent if the store did not read the rule's counter. */
   readonly remaining?: number
   /** Whether this is a shadow rule, which never refuses. */
@@ -137,12 +139,12 @@ export function grantsOf(
   timeMs: number,
 ): readonly RecordedUnits[] {
   return counters.map(({ policy, partition }) => {
-    return { policy: policy.name, partition, taken: 0, granted: units, ...periodOf(policy, timeMs) }
+    return { policy: policy.name, partition, taken: 0, added: units, ...periodOf(policy, timeMs) }
   })
 }
 
 function recordedCheck(
-  { policy, unit, cost, allowed, taken, limit, remaining, shadow, counts }: PolicyCheck,
+  { policy, unit, cost, allowed, taken, limit, granted, remaining, shadow, counts }: PolicyCheck,
   decision: Decision,
   counters: DecisionCall["counters"],
   timeMs: number,
@@ -157,6 +159,7 @@ function recordedCheck(
     ...(counter !== undefined && periodOf(counter.policy, counts?.startMs ?? timeMs)),
     allowed,
     limit,
+    ...(granted !== undefined && { granted }),
     ...(remaining !== undefined && { remaining }),
     shadow,
   }

@@ -119,6 +119,29 @@ describe("a record", () => {
     expect(JSON.parse(JSON.stringify(records))).toEqual(records)
   })
 
+  it("contains the units that were granted for the period, and those that a grant adds", async () => {
+    const records: SinkRecord[] = []
+    const rule = {
+      name: "monthly",
+      field: "ip",
+      per: "month",
+      timeZone: "Europe/Berlin",
+      window: undefined,
+    } as const
+    const { limiter, recorder } = open((batch) => void records.push(...batch), {}, rule)
+    const client = { remoteAddress: "192.0.2.7" }
+    await limiter.grant(client, 5)
+    await limiter.grant(client, -2)
+    await limiter.decide(client)
+    await recorder.close()
+    const period = { startMs: Date.UTC(2023, 11, 31, 23), endMs: Date.UTC(2024, 0, 31, 23) }
+    expect(records.map(({ kind, checks }) => [kind, checks])).toEqual([
+      ["grant", [{ policy: "monthly", partition: "192.0.2.7", taken: 0, added: 5, ...period }]],
+      ["grant", [{ policy: "monthly", partition: "192.0.2.7", taken: 0, added: -2, ...period }]],
+      ["decision", [expect.objectContaining({ taken: 1, limit: 1_003, granted: 3, ...period })]],
+    ])
+  })
+
   it("is written for every call that decides, but not for a peek or a skipped request", async () => {
     const records: SinkRecord[] = []
     const { limiter, recorder } = open(

@@ -75,10 +75,10 @@ type Sum = readonly [used: number, granted: number]
 function sums(records: readonly SinkRecord[]): ReadonlyMap<string, Sum> {
   const sums = new Map<string, Sum>()
   for (const { checks, degraded } of records) {
-    for (const { policy, partition, startMs, endMs, taken, granted = 0 } of degraded ? [] : checks) {
+    for (const { policy, partition, startMs, endMs, taken, added = 0 } of degraded ? [] : checks) {
       const key = JSON.stringify([policy, partition, startMs, endMs])
       const [used, more] = sums.get(key) ?? [0, 0]
-      sums.set(key, [used + taken, more + granted])
+      sums.set(key, [used + taken, more + added])
     }
   }
   return sums
