@@ -236,8 +236,9 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       },
     ],
     "@sluice/logs": [
-      { ...logs, readLogs: iterated },
+      { ...logs, readLogs: iterated, readLines: iteratedLines },
       {
+        readLines: [anyOr("a log", () => [LOG])],
         readLogs: [anyOr("a log", () => [LOG]), oddFor(["format", "map", "reorderMs", "withoutStatus"])],
         replayLogs: [
           argument(oddFor(["summary"], logs.readLogs([LOG])), openedLog),
@@ -454,6 +455,11 @@ async function startedByNest(options: object, ofHandler: unknown): Promise<void>
   const root = { ...nestjs.RateLimitModule.forRoot(options as never), controllers: [Handlers] }
   const app = await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false })
   await app.close()
+}
+
+/** Reads all lines of the files. */
+async function iteratedLines(...args: unknown[]): Promise<void> {
+  for await (const _ of logs.readLines(...(args as Parameters<typeof logs.readLines>)));
 }
 
 /** Reads all requests of the logs. */

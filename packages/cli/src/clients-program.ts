@@ -117,7 +117,8 @@ function serviceCommand(clients: Command, name: string, description: string, ser
     .addOption(jsonOption())
 }
 
-function redisOption(redis: string): Option {
+/** Returns the option `--redis`. */
+export function redisOption(redis: string): Option {
   const shown = "default: REDIS_URL, in which other users cannot see a password"
   return new Option("--redis <url>", `${redis} (${shown})`).conflicts("url")
 }
@@ -126,7 +127,7 @@ function redisOption(redis: string): Option {
  * Throws if `--service` is missing. If the option were mandatory, commander would report that it is missing before it
  * reports a misspelled `--servic`.
  */
-function requireService({ service = "" }: { readonly service?: string | undefined }): string {
+export function requireService({ service = "" }: { readonly service?: string | undefined }): string {
   if (service === "") throw new UsageError("--service is missing: give the name of the service")
   return service
 }

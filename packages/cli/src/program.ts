@@ -16,6 +16,7 @@ import { addReplayCommand } from "./replay-program.ts"
 import { addSuggestCommand } from "./suggest-program.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
+import { addUsageCommand } from "./usage-program.ts"
 
 /** Called with the outcome of the command. */
 type OnOutcome = (outcome: CommandOutcome) => void
@@ -31,7 +32,7 @@ export function createProgram(
   complain: (text: string) => void,
 ): Command {
   const program = new Command("sluice")
-    .description("Manages the rate limiting rules of Sluice and the clients of its decision service.")
+    .description("Manages the rate limiting rules of Sluice, and shows its clients and their usage.")
     .version(manifest.version, "--version", "show the version")
     .exitOverride()
     .configureOutput({
@@ -132,6 +133,7 @@ export function createProgram(
     .action(async (options) => done(await createTable(requireTable(options), io)))
 
   const clients = addClientsCommand(program, io, done)
+  addUsageCommand(program, io, done)
   for (const each of [program, rules, clients]) addHelpCommand(each)
   return program
 }

@@ -1,4 +1,4 @@
-import { partitionValues } from "@sluice/core/kit"
+import { clientText, NO_FIELD } from "./client-text.ts"
 import { type OutputLine, printable, tinted, widthOf } from "./line.ts"
 
 /** The response of `ListClients`. 64-bit numbers are strings in JSON. */
@@ -70,7 +70,7 @@ export function topLines(answer: TopAnswer, width: number, asked?: string): read
   })
   const ofClients = refused.map((client) => [
     named(client.rule, client.shadow),
-    clientText(client),
+    clientText(client.key, client.reason === "missing-field" ? NO_FIELD : undefined),
     client.error === 0
       ? number(client.refusals)
       : `${number(client.refusals - client.error)}–${number(client.refusals)}`,
@@ -96,29 +96,6 @@ export function topLines(answer: TopAnswer, width: number, asked?: string): read
 /** A shadow rule admits the clients that it lists. */
 function named(rule: string, isShadow: boolean): string {
   return isShadow ? `${rule} (shadow)` : rule
-}
-
-/**
- * Returns the client as `sluice clients show` takes it. No client's own value looks like the other texts, because a value
- * with a space is quoted.
- */
-function clientText({ key, reason }: TopClient): string {
-  if (key === "") return reason === "missing-field" ? NO_FIELD : "every client"
-  if (key === "@shared") return NO_FIELD
-  if (key.startsWith("@ip:")) return `${key.slice("@ip:".length)} ${NO_FIELD}`
-  // A long value is known by its hash only.
-  const values = partitionValues(key) ?? [key]
-  // The client chooses the value, so it must not become an option of the command.
-  const isOption = values.some((value) => value.startsWith("-"))
-  return [...(isOption ? ["--"] : []), ...values.map(shellArgument)].join(" ")
-}
-
-const NO_FIELD = "without the field"
-
-function shellArgument(value: string): string {
-  return /^[\p{L}\p{N}_.:/+@][\p{L}\p{N}_.:/+@-]*$/u.test(value)
-    ? value
-    : `'${value.replaceAll("'", "'\\''")}'`
 }
 
 /** Returns a bar for each ten seconds. Only a bar without refusals has the least height. */

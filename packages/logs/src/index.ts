@@ -6,6 +6,7 @@
 
 export { LogError } from "./log-error.ts"
 export type { LogRecord, LogSummary, Logs, ReadLogOptions } from "./reading/log.ts"
+export { type FileLine, readLines } from "./reading/read-lines.ts"
 export { readLogs } from "./reading/read-logs.ts"
 export { type ReplayLogsOptions, replayLogs } from "./replay/replay-logs.ts"
 export type { RefusedClient, ReplayResult, RuleResult } from "./replay/result.ts"

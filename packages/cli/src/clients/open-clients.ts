@@ -2,6 +2,7 @@ import type { LimiterOptions } from "@sluice/core"
 import type { Io } from "../io.ts"
 import { UsageError } from "../usage-error.ts"
 import type { ClientsBackend } from "./clients-backend.ts"
+import type { RedisClients } from "./redis-clients.ts"
 import { ServiceClients } from "./service-clients.ts"
 
 /** Options of `sluice clients` that say where clients are counted. */
@@ -33,7 +34,7 @@ export async function withClients<Result>(
 
 async function openClients(options: PlaceOptions, io: Io, isList: boolean): Promise<ClientsBackend> {
   const { url, rules, redis, prefix, hashKeys, ipv6Prefix } = options
-  const { SLUICE_URL = "", REDIS_URL = "", SLUICE_HASH_SECRET = "" } = io.env
+  const { SLUICE_URL = "", REDIS_URL = "" } = io.env
   const hasService = url !== undefined || SLUICE_URL !== ""
   const isInRedis = isList ? redis !== undefined || (REDIS_URL !== "" && !hasService) : rules !== undefined
   if (!isInRedis) {
@@ -53,12 +54,19 @@ async function openClients(options: PlaceOptions, io: Io, isList: boolean): Prom
       "--rules needs the Redis of the app: set REDIS_URL, for example to redis://localhost:6379/0",
     )
   }
+  return openRedis(options, io)
+}
+
+/** Returns the clients of the app in the Redis at `--redis` or `REDIS_URL`. Does not connect yet. */
+export async function openRedis(options: PlaceOptions, io: Io): Promise<RedisClients> {
   // Loaded on demand, because the decision service does not need Redis.
   const { RedisClients } = await import("./redis-clients.ts")
+  const { rules = "", redis, prefix, hashKeys, ipv6Prefix } = options
+  const { REDIS_URL = "", SLUICE_HASH_SECRET = "" } = io.env
   const hashSecret = SLUICE_HASH_SECRET === "" ? undefined : SLUICE_HASH_SECRET
   const place = {
     ...(redis === undefined ? { url: REDIS_URL, source: "REDIS_URL" } : { url: redis, source: "--redis" }),
-    ...{ prefix, rules: rules ?? "", naming: { hashKeys, hashSecret, ipv6Prefix } },
+    ...{ prefix, rules, naming: { hashKeys, hashSecret, ipv6Prefix } },
   }
   return new RedisClients(place, io)
 }

@@ -1,18 +1,18 @@
 import {
   createLimiter,
-  InvalidRuleError,
+  InvalidOptionError,
   type Limiter,
   type LimiterOptions,
   type RequestFacts,
   type Rule,
   type StoreUnavailableError,
 } from "@sluice/core"
+import type { RuleUsage } from "@sluice/core/adapters"
 import type { CounterKey } from "@sluice/core/stores"
 import { redisKey, redisStore } from "@sluice/redis"
 import { ruleName } from "@sluice/rules"
 import type { Cluster, Redis } from "ioredis"
 import type { Io } from "../io.ts"
-import { documentsOf, readRulesFile } from "../rules-file.ts"
 import { UsageError } from "../usage-error.ts"
 import type {
   ClientAction,
@@ -25,6 +25,7 @@ import type {
 } from "./clients-backend.ts"
 import { RedisBoard } from "./redis-board.ts"
 import { connectRedis, disconnect, REPLY_MS } from "./redis-connection.ts"
+import { serviceRules } from "./service-rules.ts"
 
 /** Where an app counts, and how it names its counters. */
 export interface RedisPlace {
@@ -32,7 +33,7 @@ export interface RedisPlace {
   /** The option or variable that contains the URL. */
   readonly source: string
   readonly prefix: string | undefined
-  /** The file with the rules of the app. Not read for a list. */
+  /** The file with the rules of the app. Not read for a list or for `usage`. */
   readonly rules: string
   readonly naming: Pick<LimiterOptions<unknown>, "hashKeys" | "hashSecret" | "ipv6Prefix">
 }
@@ -107,6 +108,28 @@ export class RedisClients implements ClientsBackend {
     return this.#board.top(query)
   }
 
+  /**
+   * Returns what clients of a service have used in their current periods, each by the name of a rule and the key of a
+   * counter. Undefined for a client that the rules do not count, or not by calendar periods.
+   */
+  async usage(
+    service: string,
+    rules: readonly Rule[],
+    clients: readonly { readonly rule: string; readonly client: string }[],
+  ): Promise<readonly (RuleUsage | undefined)[]> {
+    const limiter = this.#limiterOf(service, rules, await this.#connect())
+    const all: (RuleUsage | undefined)[] = []
+    try {
+      for (let at = 0; at < clients.length; at += AT_A_TIME) {
+        const some = clients.slice(at, at + AT_A_TIME)
+        all.push(...(await Promise.all(some.map(({ rule, client }) => usageOf(limiter, rule, client)))))
+      }
+      return all
+    } finally {
+      await limiter.close()
+    }
+  }
+
   close(): void {
     if (this.#client !== undefined) disconnect(this.#client)
   }
@@ -116,17 +139,23 @@ export class RedisClients implements ClientsBackend {
     return this.#client
   }
 
-  /** Calls `use` with a client. Rejects with StoreUnavailableError, also if `use` has ignored that Redis failed. */
-  async #find<Result>(named: CountedClient, use: (found: ClientInRedis) => Promise<Result>): Promise<Result> {
-    const { prefix, naming, rules: file } = this.#place
-    const rules = await rulesOf(named, file, this.#io)
-    const redis = await this.#connect()
-    const limiter = createLimiter({
-      ...{ service: named.service, ...naming, rules, storeTimeoutMs: REPLY_MS, units: () => 1 },
-      store: redisStore({ client: redis, prefix, timeoutMs: REPLY_MS }),
+  #limiterOf(service: string, rules: readonly Rule[], client: Redis | Cluster): Limiter {
+    const { prefix, naming } = this.#place
+    return createLimiter({
+      ...{ service, ...naming, rules, storeTimeoutMs: REPLY_MS, units: () => 1 },
+      store: redisStore({ client, prefix, timeoutMs: REPLY_MS }),
       // A limiter's warnings are about the code of an app.
       logger: { warn() {}, error() {} },
     })
+  }
+
+  /** Calls `use` with a client. Rejects with StoreUnavailableError, also if `use` has ignored that Redis failed. */
+  async #find<Result>(named: CountedClient, use: (found: ClientInRedis) => Promise<Result>): Promise<Result> {
+    const { prefix, rules: file } = this.#place
+    const rules = await serviceRules(named.service, file, this.#io)
+    requireRule(named, rules, file)
+    const redis = await this.#connect()
+    const limiter = this.#limiterOf(named.service, rules, redis)
     let failure: StoreUnavailableError | undefined
     limiter.on("store-error", (error) => {
       failure = error
@@ -151,24 +180,28 @@ export class RedisClients implements ClientsBackend {
   }
 }
 
-/**
- * Returns the rules of the client's service in a file. Rejects with InvalidRuleError for a file with problems, and with
- * UsageError if it lacks the service or the rule.
- */
-async function rulesOf({ service, rule }: CountedClient, name: string, io: Io): Promise<readonly Rule[]> {
-  const file = await readRulesFile(name, {}, io)
-  if (file.problems.length > 0) {
-    throw new InvalidRuleError(file.problems.map((problem) => ({ ...problem, file: file.name })))
+/** Number of clients whose usage is read at the same time, so that each reply arrives before its timeout. */
+const AT_A_TIME = 500
+
+async function usageOf(limiter: Limiter, rule: string, client: string): Promise<RuleUsage | undefined> {
+  try {
+    return (await limiter.usage(limiter.client(rule, client)))[0]
+  } catch (error) {
+    // The file has no such rule, or the rule counts by other fields than the app's rule did.
+    if (error instanceof InvalidOptionError) return undefined
+    throw error
   }
-  const rules = documentsOf(file, [service]).flatMap((document) => document.rules)
+}
+
+/** Throws UsageError if the rules of the client's service lack its rule. */
+function requireRule({ service, rule }: CountedClient, rules: readonly Rule[], file: string): void {
   const names = rules.map(ruleName)
-  if (!names.includes(rule)) {
-    const known = names.map((each) => JSON.stringify(each)).join(", ")
-    throw new UsageError(
-      `Service ${JSON.stringify(service)} has no rule ${JSON.stringify(rule)} in ${file.name}: ${known === "" ? "it has no rules" : `its rules are ${known}`}.`,
-    )
-  }
-  return rules.map((each) => ({ field: "service", ...each }))
+  if (names.includes(rule)) return
+  const known = names.map((each) => JSON.stringify(each)).join(", ")
+  const name = file === "-" ? "standard input" : file
+  throw new UsageError(
+    `Service ${JSON.stringify(service)} has no rule ${JSON.stringify(rule)} in ${name}: ${known === "" ? "it has no rules" : `its rules are ${known}`}.`,
+  )
 }
 
 /** Resolves with whether one of the keys exists, or with undefined if that is unknown. */
