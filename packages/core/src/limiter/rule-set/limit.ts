@@ -36,12 +36,12 @@ export function compileLimit(
   unknown: Policy,
   context: CallbackContext,
 ): Policy | ((results: CallbackResults) => Policy | undefined) {
-  const { name, algorithm, windowMs, throttle, limit } = rule
+  const { name, algorithm, windowMs, calendar, throttle, limit } = rule
   const percent = throttle.kind === "soft" ? throttle.percent : 0
   if (typeof limit === "number") return policyWith(rule, counter, limit)
 
   const policies = new Map<number, Policy>()
-  const most = largestLimit(mostUnits(algorithm, windowMs), rule.burst, percent)
+  const most = largestLimit(mostUnits(algorithm, windowMs, calendar !== undefined), rule.burst, percent)
   let latest: number | undefined
   const callback = new Callback(limit, context, {
     read(result) {

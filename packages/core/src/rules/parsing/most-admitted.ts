@@ -32,7 +32,11 @@ function capacityUnder({ overrides, burst, limit: own }: ParsedRule, limit: numb
  * exactly in the unit of time of the limit. A bucket stores its level in fractions of that unit, so the unit must not
  * change with the load. If the limit varies, `capacity` is undefined, and the ceiling is the highest for any limit.
  */
-export function mostCounted({ algorithm, windowMs }: ParsedRule, capacity: number | undefined): number {
+export function mostCounted(
+  { algorithm, windowMs, calendar }: ParsedRule,
+  capacity: number | undefined,
+): number {
+  if (calendar !== undefined) return mostUnits(algorithm, windowMs, true)
   const inMs = Math.floor(Number.MAX_SAFE_INTEGER / windowMs) - 1
   return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)
 }

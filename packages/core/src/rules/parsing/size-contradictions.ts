@@ -19,6 +19,8 @@ export interface CombinedRule {
   readonly algorithm: RuleAlgorithm
   /** The window. For a rule with `concurrent`, its `hold`. */
   readonly windowMs: number | undefined
+  /** True if the windows are calendar periods. */
+  readonly isCalendar: boolean
   readonly fields: readonly string[]
   /** The throttle as an object, with the default of the algorithm. */
   readonly kind: Exclude<Throttle, string>
@@ -41,6 +43,7 @@ export function combined(rule: Partial<Rule>): CombinedRule {
     rule,
     algorithm,
     windowMs: windowMsOf(concurrent === undefined ? rule : { window: hold }),
+    isCalendar: concurrent === undefined && per !== undefined,
     fields: fieldsOf(field),
     kind,
     units: typeof limit === "number" ? limit : undefined,
@@ -73,9 +76,9 @@ export function sizeProblems(
 
 /** Checks each override in the same way as the rule's own limit and burst. */
 function overrideProblems(rule: CombinedRule): MemberProblem[] {
-  const { algorithm, windowMs, percent } = rule
+  const { algorithm, windowMs, isCalendar, percent } = rule
   const { overrides = {}, cost = 1 } = rule.rule
-  const most = windowMs === undefined ? Number.POSITIVE_INFINITY : mostUnits(algorithm, windowMs)
+  const most = windowMs === undefined ? Number.POSITIVE_INFINITY : mostUnits(algorithm, windowMs, isCalendar)
   const ceiling = ceilingOf(rule)
   const problems: MemberProblem[] = []
   for (const value in overrides) {
@@ -120,7 +123,7 @@ function bucketsProblems({ rule: { buckets }, windowMs, algorithm }: CombinedRul
 
 /** Checks that units times windows are exact integers and that logs stay short. */
 function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[] {
-  const { algorithm, windowMs } = rule
+  const { algorithm, windowMs, isCalendar } = rule
   const most = ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY
   for (const [path, units] of countedBy(rule, knowsBurst)) {
     if (units > most) {
@@ -131,8 +134,8 @@ function countProblems(rule: CombinedRule, knowsBurst: boolean): MemberProblem[]
       return [problem(path, `${what} is too many for ${whom}`, `at most ${most} in total${instead}`)]
     }
     // One problem is enough, because if the limit is too high, so are the burst, the percentage and the ceiling.
-    if (windowMs !== undefined && units > mostExactUnits(windowMs))
-      return [exactProblem(path, units, windowMs)]
+    if (windowMs !== undefined && units > mostExactUnits(windowMs, isCalendar))
+      return [exactProblem(path, units, windowMs, isCalendar)]
   }
   return []
 }
@@ -153,7 +156,14 @@ function countedBy(rule: CombinedRule, knowsBurst: boolean): readonly CountedBy[
   return all
 }
 
-function exactProblem(path: readonly string[], units: number, windowMs: number): MemberProblem {
+function exactProblem(
+  path: readonly string[],
+  units: number,
+  windowMs: number,
+  isCalendar: boolean,
+): MemberProblem {
+  if (isCalendar)
+    return problem(path, `${units} is too many to count exactly`, `units up to ${mostExactUnits(windowMs, true)}`)
   const isSeconds = windowMs % 1000 === 0
   const window = isSeconds ? `${windowMs / 1000} s` : `${windowMs} ms`
   const name = path.length === 1 ? path[0] : "units"

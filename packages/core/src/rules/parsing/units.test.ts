@@ -56,6 +56,7 @@ describe("percentOf", () => {
 test("mostUnits limits units times the window to below 2^53, and a log to 1,000 units", () => {
   expect(mostUnits("sliding-window", 60_000)).toBe(150_119_987_579_016)
   expect(mostUnits("token-bucket", 1_500)).toBe(6_004_799_503_160)
+  expect(mostUnits("fixed-window", 60_000, true)).toBe((2 ** 53 - 2) / 2)
   expect(mostUnits("sliding-log", 60_000)).toBe(1_000)
   expect(mostUnits("sliding-log", Number.MAX_SAFE_INTEGER)).toBe(1)
 })

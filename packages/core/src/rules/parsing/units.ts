@@ -8,16 +8,19 @@ export const POSITIVE: string = "a positive whole number below 2^53"
 
 /**
  * Returns the maximum number of units that can be counted exactly. The product of the units and the window must be
- * below 2^53. A window of whole seconds is counted in seconds, and any other window in milliseconds.
+ * below 2^53. A window of whole seconds is counted in seconds, and any other window in milliseconds. In calendar periods,
+ * units are only added up, so that a month may have terabytes. Half of 2^53 leaves space for granted units.
  */
-export function mostExactUnits(windowMs: number): number {
+export function mostExactUnits(windowMs: number, isCalendar = false): number {
+  if (isCalendar) return Math.floor(Number.MAX_SAFE_INTEGER / 2)
   const unitMs = windowMs % 1000 === 0 ? 1000 : 1
   return Math.floor(Number.MAX_SAFE_INTEGER / (windowMs / unitMs))
 }
 
 /** Returns the maximum number of units in a counter of the algorithm. */
-export function mostUnits(algorithm: RuleAlgorithm, windowMs: number): number {
-  return Math.min(mostExactUnits(windowMs), ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY)
+export function mostUnits(algorithm: RuleAlgorithm, windowMs: number, isCalendar = false): number {
+  const most = ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY
+  return Math.min(mostExactUnits(windowMs, isCalendar), most)
 }
 
 /**
