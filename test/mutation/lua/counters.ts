@@ -24,10 +24,7 @@ export const COUNTERS: Replacements = {
     ["if kind == CALENDAR then return current - previous end", ""],
     ["if kind == CALENDAR then most = most + previous end", ""],
     ["if current + previous == 0 or startMs < alignedMs then", "if current == 0 or startMs < alignedMs then"],
-    [
-      "max(0, min(previous + units, LARGEST - policy.limit))",
-      "min(previous + units, LARGEST - policy.limit)",
-    ],
+    ["max(0, min(previous + units, floor(LARGEST / 4)))", "min(previous + units, floor(LARGEST / 4))"],
     ["max(1, endsMs - nowMs)", "max(1, endsMs - nowMs + 1)", "ledgers"],
     ['if redis.call("PTTL", key) < leftMs then', "if false then"],
     ["max(current, min(current + units, most))", "min(current + units, most)"],

@@ -212,10 +212,20 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect([await admits(store, 2), await admits(store, 1)]).toEqual([false, true])
     })
 
-    behaves("adds at most the largest exact number to the limit", async (store) => {
-      await grant(store, Number.MAX_SAFE_INTEGER)
-      expect(await counts(store)).toEqual({ used: 0, granted: Number.MAX_SAFE_INTEGER - 10 })
-    })
+    behaves(
+      "of any size leaves a counter that can be charged, and that gives all of it back",
+      async (store) => {
+        const [most, quarter] = [Number.MAX_SAFE_INTEGER, (2 ** 53 - 4) / 4]
+        await grant(store, most)
+        await grant(store, most)
+        expect(await counts(store)).toEqual({ used: 0, granted: quarter })
+        const { checks } = await takeOne(store, check(CALENDAR, quarter))
+        await store.refund([{ policy: CALENDAR, partition: "alice", units: -7, after: only(checks).state }])
+        expect(await counts(store)).toEqual({ used: quarter + 7, granted: quarter })
+        await grant(store, -most)
+        expect(await counts(store)).toEqual({ used: quarter + 7, granted: 0 })
+      },
+    )
   })
 
   group("a later refund or charge", () => {

@@ -3,6 +3,12 @@ import type { Algorithm, CounterState } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 import { fixedWindow } from "./fixed-window.ts"
 
+/**
+ * Most units that are granted in a period. A limit is at most half of 2^53, so a counter with a quarter of granted units
+ * and as many used ones above the limit is still an exact sum.
+ */
+const MOST_GRANTED = Math.floor(Number.MAX_SAFE_INTEGER / 4)
+
 /** A period: from its first millisecond to the first one after it. */
 interface Period {
   readonly startMs: number
@@ -87,9 +93,8 @@ export const calendarWindow: Algorithm = {
 export const calendarGrant: Algorithm = {
   ...calendarWindow,
 
-  withoutUnits(state, policy, units) {
-    const most = Number.MAX_SAFE_INTEGER - ceilingOf(policy)
-    return { ...state, previous: Math.max(0, Math.min(state.previous + units, most)) }
+  withoutUnits(state, _policy, units) {
+    return { ...state, previous: Math.max(0, Math.min(state.previous + units, MOST_GRANTED)) }
   },
 }
 

@@ -245,7 +245,7 @@ end
 local function withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
   local kind = policy.kind
   if policy.grants then
-    return startMs, max(0, min(previous + units, LARGEST - policy.limit)), current
+    return startMs, max(0, min(previous + units, floor(LARGEST / 4))), current
   elseif kind == LEVEL then
     local rest, left = levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
     if rest then return startMs, rest, left end

@@ -163,7 +163,11 @@ function exactProblem(
   isCalendar: boolean,
 ): MemberProblem {
   if (isCalendar)
-    return problem(path, `${units} is too many to count exactly`, `units up to ${mostExactUnits(windowMs, true)}`)
+    return problem(
+      path,
+      `${units} is too many to count exactly`,
+      `units up to ${mostExactUnits(windowMs, true)}`,
+    )
   const isSeconds = windowMs % 1000 === 0
   const window = isSeconds ? `${windowMs / 1000} s` : `${windowMs} ms`
   const name = path.length === 1 ? path[0] : "units"
