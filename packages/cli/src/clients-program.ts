@@ -48,7 +48,7 @@ export function addClientsCommand(
       )
     }
 
-  clientCommand(clients, "reset", "Resets what a rule has counted for a client, and ends a block.")
+  clientCommand(clients, "reset", "Deletes counts and granted units of a client, and ends a block.")
     .addHelpText("after", help("sluice clients reset --service checkout per-user ada", "reset"))
     .action(changing("reset"))
 
@@ -146,7 +146,9 @@ function requireUnits({ units }: Pick<ClientOptions, "units">): string {
   if (units === undefined)
     throw new UsageError("--units is missing: give the units to grant, such as --units 5000")
   if (!/^-?[1-9]\d{0,14}$/.test(units))
-    throw new UsageError(`--units ${units} is not a whole number of units, such as 5000`)
+    throw new UsageError(
+      `--units ${units} is not a number of units: give a whole number of up to 15 digits, such as 5000, or -5000 to take units back`,
+    )
   return units
 }
 

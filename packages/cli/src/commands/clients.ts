@@ -32,9 +32,11 @@ function linesOf(shown: ShownClient): readonly OutputLine[] {
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
   // Nobody knows when a request in flight ends, so its wait is only a hint.
   const waitMs = refusal === "in-flight" ? undefined : retryAfterMs
+  // Granted units end with the period, even if all units are left.
+  const isWhole = Number(resetAfterMs) === 0 || remaining === limit
   return [
     waitMs === undefined ? verdict : [verdict, `, for ${shownTime(waitMs)} more`],
-    `${remaining} of ${limit} left${Number(granted) === 0 ? "" : ` (${granted} granted until the period ends)`}${Number(resetAfterMs) === 0 ? "" : `, all of them again in ${shownTime(resetAfterMs)}`}`,
+    `${remaining} of ${limit} left${Number(granted) === 0 ? "" : ` (${granted} granted until the period ends)`}${isWhole ? "" : `, all of them again in ${shownTime(resetAfterMs)}`}`,
     ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
     ...(key === "" ? [] : [`key: ${key}${shown.counted === false ? " (no counter in Redis)" : ""}`]),
   ]

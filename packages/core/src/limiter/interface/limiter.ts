@@ -509,10 +509,11 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   decisionOn(request: Request & object): Decision | undefined
   /**
    * Resets the counters of this request's client under every rule, including rules of routes, and ends any block of
-   * the client. A counter of the whole service is reset only if its rule is named, and so are permits, because requests
-   * in progress soon count again. If a rule's `window` is a function, the current window is reset,
-   * and up to 100 windows that the function has returned in this process. Waits for the store as long as a decision does,
-   * and rejects with {@link StoreUnavailableError} when it fails. The call can be repeated safely.
+   * the client, and the units that were granted for the current period. A counter of the whole service is reset only
+   * if its rule is named, and so are permits, because requests in progress soon count again. If a rule's `window` is a
+   * function, the current window is reset, and up to 100 windows that the function has returned in this process. Waits
+   * for the store as long as a decision does, and rejects with {@link StoreUnavailableError} when it fails. The call
+   * can be repeated safely.
    */
   reset(request: Request | RequestFacts, options?: RuleSelection): Promise<void>
   /**

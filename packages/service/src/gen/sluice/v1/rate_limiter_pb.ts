@@ -2144,7 +2144,7 @@ export const RateLimiter: GenService<{
     output: typeof ShowClientResponseSchema;
   },
   /**
-   * Deletes what the rule has counted for the client, and ends a block.
+   * Deletes what the rule has counted for the client, and ends a block and granted units.
    *
    * @generated from rpc sluice.v1.RateLimiter.ResetClient
    */
