@@ -53,12 +53,13 @@ export function remainingTold(check: PolicyCheck): number {
  *
  * Without remaining units, the window is the wait for the next unit. With remaining units, the window is at least
  * their share of the policy's window, so that r / t never suggests a faster pace than the policy. For example, the
- * result is 30 s for a limit of 100 per 60 s with 50 units left.
+ * result is 30 s for a limit of 100 per 60 s with 50 units left. The window of a calendar rule is the rest of its
+ * period, because people read when their month ends.
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
-  const { remaining = 0, nextUnitAfterMs, limit } = check
-  if (remaining === 0) return secondsUntil(nextUnitAfterMs)
+  const { remaining = 0, nextUnitAfterMs, limit, per } = check
+  if (remaining === 0 || (per !== undefined && nextUnitAfterMs > 0)) return secondsUntil(nextUnitAfterMs)
   const share = Math.ceil((remaining * windowS) / limit)
   return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))
 }
