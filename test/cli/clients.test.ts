@@ -153,18 +153,21 @@ describe("sluice clients", () => {
     expect((await run(["show", "--service", "shop", "per-user", "ada"])).out).not.toContain("shadow")
   })
 
-  it("shows an unknown refusal reason of a newer service unchanged", async () => {
+  it("shows an unknown refusal reason of a newer service unchanged, and weeks in days", async () => {
     const shown = {
       limit: "5",
       remaining: "0",
       refusal: "frozen",
       retryAfterMs: "1500",
-      resetAfterMs: "9000",
+      resetAfterMs: String(25.5 * 86_400_000),
     }
     const { url, close } = await startHttpServer((_, response) => response.end(JSON.stringify(shown)))
     const { code, out } = await run(["show", "--service", "shop", "per-user", "ada", "--url", url])
     await close()
-    expect([code, out]).toEqual([0, "refused: frozen, for 2 s more\n0 of 5 left, all of them again in 9 s\n"])
+    expect([code, out]).toEqual([
+      0,
+      "refused: frozen, for 2 s more\n0 of 5 left, all of them again in 26 days\n",
+    ])
   })
 
   it("calls a service whose URL has a path", async () => {
