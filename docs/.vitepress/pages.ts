@@ -108,10 +108,11 @@ export const GROUPS: readonly Group[] = [
       },
       {
         path: "protect/plans",
-        title: "Plans and quotas",
+        title: "Plans and billing",
         description:
-          "Limits that depend on a customer's plan: free and pro, in code, in a file, or in a database.",
-        words: "tier tiers pricing subscription trial per customer tenant api key quota usage upgrade paid",
+          "Limits that depend on a customer's plan, more units for a month, and invoices from what was used.",
+        words:
+          "tier tiers pricing subscription trial per customer tenant api key quota usage upgrade paid free pro billing invoice metering overage renewal",
       },
       {
         path: "protect/webhooks",

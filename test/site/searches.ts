@@ -15,6 +15,8 @@ export const SEARCHES: readonly Search[] = [
   { words: "brute force", pages: ["/protect/login"] },
   { words: "limit per user", pages: ["/rules/matching", "/protect/plans"] },
   { words: "free and pro plan", pages: ["/protect/plans"] },
+  { words: "billing", pages: ["/protect/plans"] },
+  { words: "invoice", pages: ["/protect/plans"] },
   { words: "change a limit without deploy", pages: ["/rules/files", "/protect/plans"] },
   { words: "daily quota", pages: ["/rules/algorithms"] },
   { words: "sliding window vs token bucket", pages: ["/rules/algorithms"] },
