@@ -196,8 +196,9 @@ export interface CalendarRule<Request = unknown>
   /**
    * The day on which a period begins: 1 (Monday) to 7 of a week, 1 to 31 of a month, and for a year a date such as
    * "04-01". A longer date such as "2026-01-31" or a `Date` in UTC counts with its day. In a month without this day, the
-   * period begins on the last day. In code, also a function that returns the day of each request's client. If it fails or
-   * returns undefined, the default applies. Default: 1, and "01-01" for a year. A day has no anchor.
+   * period begins on the last day. In code, also a function that returns the day of each request's client. If it
+   * returns undefined, the default applies. If it fails, the client keeps the day that it last returned in this process.
+   * Default: 1, and "01-01" for a year. A day has no anchor.
    */
   readonly anchor?:
     | number

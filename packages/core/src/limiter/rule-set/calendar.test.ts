@@ -48,3 +48,57 @@ describe("a limit per calendar period", () => {
     expect(await limiter.decide({ user: "ada" }, { cost: TERABYTES * 2 })).toMatchObject({ allowed: true })
   })
 })
+
+describe("an anchor by a function", () => {
+  /** Opens a limiter whose anchor function returns this value, or fails if it is an error. */
+  function anchored(day: unknown) {
+    let returned = day
+    const opened = open({
+      anchor: () => {
+        if (returned instanceof Error) throw returned
+        return returned as number
+      },
+    })
+    return { ...opened, returns: (value: unknown) => void (returned = value) }
+  }
+
+  it("that fails is the client's latest anchor, so that the client's units stay counted", async () => {
+    const { limiter, returns, warned } = anchored(20)
+    await limiter.decide({ user: "ada" }, { cost: 4 })
+    await limiter.grant({ user: "ada" }, 5)
+    const before = await limiter.peek({ user: "ada" })
+    returns(new Error("no database"))
+    expect(await limiter.peek({ user: "ada" })).toEqual(before)
+    expect(await limiter.decide({ user: "ada" }, { cost: 2 })).toMatchObject({ limit: 15, remaining: 9 })
+    returns(18)
+    await limiter.peek({ user: "ada" })
+    returns("no day")
+    expect((await limiter.peek({ user: "ada" })).checks[0]?.counts?.current).toBe(6)
+    expect(warned).toEqual([
+      expect.stringContaining(
+        "Until it does, the day that it last returned for the client in this process applies, or else the first day.",
+      ),
+    ])
+  })
+
+  it("that fails is the first day for other clients, and for those whose latest anchor was undefined", async () => {
+    const { limiter, returns, clock } = anchored(20)
+    await limiter.peek({ user: "ada" })
+    returns(undefined)
+    await limiter.peek({ user: "ada" })
+    returns(Promise.reject(new Error("no database")))
+    for (const user of ["ada", "bob"]) {
+      const { resetAfterMs } = await limiter.decide({ user })
+      expect(clock.now() + resetAfterMs).toBe(Date.UTC(2026, 1, 1))
+    }
+  })
+
+  it("is remembered for the 10,000 clients that were given it last", async () => {
+    const { limiter, returns, clock } = anchored(20)
+    for (let i = 0; i <= 10_000; i++) await limiter.peek({ user: `u${i}` })
+    returns(new Error("no database"))
+    const ends = async (user: string) => clock.now() + (await limiter.decide({ user })).resetAfterMs
+    expect(await ends("u0")).toBe(Date.UTC(2026, 1, 1))
+    expect(await ends("u1")).toBe(Date.UTC(2026, 0, 20))
+  })
+})

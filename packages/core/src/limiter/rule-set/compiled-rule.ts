@@ -118,15 +118,16 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     // Call the functions of the limit and the window only when it is certain that the rule counts the client.
     if (asksForLimit && results.misses > missesBefore) return undefined
     const isText = typeof partition === "string"
-    const own = isText ? overridden?.(partition, facts, results) : undefined
+    const client = isText ? partition : ""
+    const own = isText ? overridden?.(client, facts, results) : undefined
     const ruled = own ?? (typeof limited === "function" ? limited(results) : limited)
-    const policy = windows === undefined ? ruled : windows.policyOf(ruled, results)
+    const policy = windows === undefined ? ruled : windows.policyOf(ruled, results, client)
     if (policy === undefined) return undefined
     const policyNow = policyNowOf?.(policy)
     return {
       policy: policyNow === undefined ? policy : policyNow(),
       policyNow,
-      partition: isText ? partition : "",
+      partition: client,
       unit,
       unitCost: cost,
       cost: Math.min(

@@ -184,9 +184,9 @@ function warnOfManyWindows(name: string, warner: Warner): void {
   )
 }
 
-/** The policies of a rule with a window function. */
+/** The policies of a rule whose windows depend on the request or on the time. */
 export interface WindowPolicies {
-  policyOf(longest: Policy | undefined, results: CallbackResults): Policy | undefined
+  policyOf(longest: Policy | undefined, results: CallbackResults, partition: string): Policy | undefined
   /** Returns the counters of the remembered windows, and of the request's window if there is a request. */
   counters(results?: CallbackResults): readonly Pick<Policy, "windowMs" | "counter">[]
 }
