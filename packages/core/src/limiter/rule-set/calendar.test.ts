@@ -59,7 +59,10 @@ describe("an anchor by a function", () => {
         return returned as number
       },
     })
-    return { ...opened, returns: (value: unknown) => void (returned = value) }
+    const returns = (value: unknown): void => {
+      returned = value
+    }
+    return { ...opened, returns }
   }
 
   it("that fails is the client's latest anchor, so that the client's units stay counted", async () => {
@@ -100,5 +103,29 @@ describe("an anchor by a function", () => {
     const ends = async (user: string) => clock.now() + (await limiter.decide({ user })).resetAfterMs
     expect(await ends("u0")).toBe(Date.UTC(2026, 1, 1))
     expect(await ends("u1")).toBe(Date.UTC(2026, 0, 20))
+  })
+})
+
+describe("a request that waits for days", () => {
+  it.each<[string, Partial<CalendarRule<Asking>>]>([
+    ["a rule", {}],
+    ["an elastic rule", { throttle: { kind: "elastic", signal: () => false } }],
+  ])("under %s is admitted when its day begins, also after a day of 25 hours", async (_rule, more) => {
+    const { clock, limiter } = open({ ...more, limit: 1, per: "day", timeZone: "Europe/Berlin" })
+    clock.set(Date.UTC(2026, 9, 24, 12))
+    const admitted: string[] = []
+    const waiting = Array.from({ length: 7 }, async () => {
+      await limiter.acquire({ user: "ada" })
+      admitted.push(new Date(clock.now()).toISOString().slice(0, 16))
+    })
+    while (admitted.length < waiting.length) {
+      await new Promise(setImmediate)
+      clock.advance(3_600_000)
+    }
+    expect(admitted).toEqual([
+      "2026-10-24T12:00",
+      "2026-10-24T22:00",
+      ...[25, 26, 27, 28, 29].map((day) => `2026-10-${day}T23:00`),
+    ])
   })
 })

@@ -61,13 +61,31 @@ export function currentChecks({ options }: Ticket): readonly RuleCheck[] | undef
 }
 
 /**
- * Begins an attempt with the current policies, because the units of an elastic rule above its limit may differ for
- * each attempt.
+ * Begins an attempt with the current policies. The units of an elastic rule above its limit may differ for each attempt,
+ * and a request may wait beyond the calendar periods that it knows.
  */
-export function attemptOf(ticket: Ticket): Attempt {
+export function attemptOf(ticket: Ticket, nowMs: number): Attempt {
   ticket.isKnown = true
-  ticket.attempt = startAttempt(ruleChecksNow(ticket.ruleChecks), ticket.attempt)
+  ticket.attempt = startAttempt(ruleChecksNow(withCurrentPeriods(ticket, nowMs)), ticket.attempt)
   return ticket.attempt
+}
+
+/** Returns the request's checks. In those whose calendar period has ended, replaces the policies by current ones. */
+function withCurrentPeriods(ticket: Ticket, nowMs: number): readonly RuleCheck[] {
+  const { ruleChecks } = ticket
+  const hasEnded = ({ policy: { periods } }: RuleCheck) =>
+    nowMs >= (periods?.at(-2) ?? Number.POSITIVE_INFINITY)
+  if (!ruleChecks.some(hasEnded)) return ruleChecks
+  const current = currentChecks(ticket)
+  return ruleChecks.map((ruleCheck) => {
+    const { counter } = ruleCheck.policy
+    const isSame = ({ policy, partition }: RuleCheck) =>
+      policy.counter === counter && partition === ruleCheck.partition
+    const found = hasEnded(ruleCheck) ? current?.find(isSame) : undefined
+    return found === undefined
+      ? ruleCheck
+      : { ...ruleCheck, policy: found.policy, policyNow: found.policyNow }
+  })
 }
 
 /** True if the request waits after this refusal, and then calls the store again. */

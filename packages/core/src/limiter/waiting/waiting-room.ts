@@ -150,7 +150,7 @@ export class WaitingRoom {
 
   #ask(ticket: Ticket): void {
     ticket.state = "asking"
-    const attempt = attemptOf(ticket)
+    const attempt = attemptOf(ticket, soundTime(this.#clock))
     // Use `takeIfItFits`, because a request that has to wait must not count as refused.
     const decision = this.#decider.takeIfItFits(attempt.ruleChecks, (_asked, { nowMs }) => {
       attempt.answeredMs = nowMs
@@ -408,7 +408,8 @@ export class WaitingRoom {
   #leaveAsking(ticket: Ticket, refusal?: Decision): void {
     this.#leave(ticket)
     ticket.state = "leaving"
-    whenDecided(this.#decider.take(attemptOf(ticket).ruleChecks), (answer) => {
+    const { ruleChecks } = attemptOf(ticket, soundTime(this.#clock))
+    whenDecided(this.#decider.take(ruleChecks), (answer) => {
       const isTooLate = answer.allowed && refusal !== undefined
       const isLeaving = ticket.state === "leaving"
       if (isTooLate || !isLeaving) this.#refund(ticket, answer)
