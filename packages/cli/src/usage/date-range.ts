@@ -1,7 +1,7 @@
 import { UsageError } from "../usage-error.ts"
 
 /** A day such as "2024-01-31", or an instant in epoch milliseconds. */
-type Bound = string | number
+type DateBound = string | number
 
 /** Selects whole calendar periods that overlap a range. */
 export interface DateRange {
@@ -25,11 +25,11 @@ export function dateRange(from: string | undefined, to: string | undefined): Dat
 }
 
 /** Returns a time as the bound is given, so that both can be compared. */
-function as(bound: Bound, ms: number, timeZone: string): Bound {
+function as(bound: DateBound, ms: number, timeZone: string): DateBound {
   return typeof bound === "number" ? ms : dayOf(ms, timeZone)
 }
 
-function boundOf(option: string, text: string | undefined): Bound | undefined {
+function boundOf(option: string, text: string | undefined): DateBound | undefined {
   if (text === undefined) return undefined
   if (isDay(text)) return text
   const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)$/.test(text)
