@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest"
-import { paced } from "./index.ts"
+import { type PaceError, paced } from "./index.ts"
 import { left, world } from "./testing/fake-server.ts"
 
 const times = <Result>(n: number, make: (i: number) => Result): Result[] =>
@@ -182,14 +182,16 @@ describe("a refusal until the next month", () => {
     expect(Math.max(...ends) - Math.min(...ends)).toBeGreaterThan(300_000)
   })
 
-  it("sends no call before the month begins, and reports the days until then", async () => {
+  it("sends no call before the month begins", async () => {
     const { call, arrived, answer, pass } = world()
     call()
     await answer(0, 429, { "retry-after": "1814400" })
     await pass(20 * DAY_MS - 900_000)
     const early = call()
     await pass(0)
-    expect(early.result).toMatchObject({ retryAfterMs: expect.closeTo(DAY_MS + 900_000, -6) })
+    const { retryAfterMs } = early.result as PaceError
+    expect(retryAfterMs).toBeGreaterThanOrEqual(DAY_MS + 900_000)
+    expect(retryAfterMs).toBeLessThanOrEqual(DAY_MS + 1_800_000)
     expect(arrived).toHaveLength(1)
     await pass(DAY_MS + 1_800_000)
     call()
