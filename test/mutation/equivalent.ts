@@ -220,7 +220,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: a watch without fields behaves the same when it is created again",
     "if (isWatched && watch.left > 0) watchFields(partition, facts, results)":
       "ConditionalExpression,EqualityOperator: a watch that has ended keeps counting below 0, where it never warns",
-    'partition: isText ? partition : "",':
+    'const client = isText ? partition : ""':
       "StringLiteral: a request without the field is refused before any counter is read",
     "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
       "ConditionalExpression: this is only a shortcut, because an absent value is not a set",
