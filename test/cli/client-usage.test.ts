@@ -119,6 +119,13 @@ describe("sluice usage", async () => {
     expect(out).toBe(shown.join("\n"))
   })
 
+  it("has a help with an example and the exit codes, whose lines fit a terminal", async () => {
+    const { code, out } = await sluice(["usage", "--help"])
+    expect(code).toBe(0)
+    expect(out).toMatch(/\nExample:\n {2}sluice usage .*\n\nExit codes:\n {2}0 {2}/)
+    for (const line of out.split("\n")) expect(line.length).toBeLessThanOrEqual(90)
+  })
+
   it("prints CSV, in which a spreadsheet takes no client for a formula", async () => {
     const { out } = await usage(path, "--format", "csv")
     expect(out.split("\r\n")).toEqual([
@@ -245,6 +252,33 @@ describe("sluice usage", async () => {
       records: 200_000,
       usage: [{ client: "ada", used: 7_000_000 }],
     })
+  })
+
+  it("lists any number of clients", async () => {
+    const [, , line = ""] = readFileSync(path, "utf8").split("\n")
+    const record = JSON.parse(line)
+    const lines = Array.from({ length: 150_000 }, (_, at) => {
+      const checks = [{ ...record.checks[0], partition: `client-${at}` }]
+      return `${JSON.stringify({ ...record, id: `many-${at}`, checks })}\n`
+    })
+    const many = file("clients.jsonl", lines.join(""))
+    const { code, out } = await usage(many)
+    expect([code, out.match(/client-\d/g)?.length]).toEqual([0, 150_000])
+  })
+
+  it("leaves the limit empty for a client whose decisions were all made without the store", async () => {
+    const { limiter, recorder, path: degraded, state } = open(Date.UTC(2024, 0, 1), [RULES[2] as Rule])
+    state.isDown = true
+    await limiter.decide(of("ada"), { cost: 3 })
+    await recorder.close()
+    expect((await usage(degraded)).out).toBe(
+      [
+        "rule  client        from        to          limit  granted  used  left  without store",
+        "all   every client  2023-12-15  2024-01-15               0     6                    6",
+        "",
+      ].join("\n"),
+    )
+    expect((await usage(degraded, "--format", "csv")).out).toContain(",,0,6,,6,,,\r\n")
   })
 
   it("says why there is no usage", async () => {

@@ -4,6 +4,15 @@ import { columns, formatJson, printable } from "./line.ts"
 it("columns are padded to their widest cell, without trailing blanks, even if a row has fewer cells", () => {
   expect(columns([])).toEqual([])
   expect(columns([["a", "b"], ["long", "c", "more"], ["d"]])).toEqual(["a     b", "long  c  more", "d"])
+  expect(
+    columns(
+      [
+        ["a", "used"],
+        ["long", "7"],
+      ],
+      1,
+    ),
+  ).toEqual(["a     used", "long     7"])
 })
 
 it("JSON output escapes invisible characters", () => {

@@ -66,12 +66,16 @@ export function formatJson(value: unknown, indent?: number): string {
   return text.replace(INVISIBLE, (char) => (char === "\n" ? char : [...units(char)].map(escaped).join("")))
 }
 
-/** Formats rows as columns of equal width. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => (row[at] ?? "").length)))
+/** Formats rows as columns of equal width. The last columns, `numbers` of them, are aligned to the right. */
+export function columns(rows: readonly (readonly string[])[], numbers = 0): string[] {
+  const widths = (rows[0] ?? []).map((_, at) =>
+    // There may be more rows than a function takes arguments.
+    rows.reduce((widest, row) => Math.max(widest, (row[at] ?? "").length), 0),
+  )
+  const first = widths.length - numbers
   return rows.map((row) =>
     row
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .map((cell, at) => (at < first ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
       .join("  ")
       .trimEnd(),
   )

@@ -32,13 +32,13 @@ export function addUsageCommand(program: Command, io: Io, done: (outcome: Comman
 }
 
 const USAGE_HELP = `
-A period is listed whole if it overlaps the range from --from to --to. The day of --to is not
-included. Days are in the time zone of the rule with --rules, and otherwise in UTC.
+A period is listed whole if it overlaps the range from --from to --to. The day of --to is
+not included. Days are in the time zone of the rule with --rules, and otherwise in UTC.
 --rules with REDIS_URL adds what Redis has counted in the current periods.
 A record that is read twice, such as from a compressed copy, counts once.
 
 Example:
-  sluice usage decisions.jsonl* --service shop --rules rules.yaml --from 2024-01-01 --to 2024-02-01
+  sluice usage decisions.jsonl* --service shop --rules rules.yaml --from 2024-01-01
 
 Exit codes:
   0  listed, or there is no usage

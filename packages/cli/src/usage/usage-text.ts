@@ -49,17 +49,8 @@ export function usageTable(rows: readonly UsageRow[]): readonly OutputLine[] {
     ...(units.length > 1 ? ["unit"] : []),
     ...numbers.map(({ name }) => name),
   ]
-  const [first = "", ...lines] = columns(rightAligned([head, ...table], numbers.length))
+  const [first = "", ...lines] = columns([head, ...table], numbers.length)
   return [tinted("quiet", first), ...lines]
-}
-
-/** Aligns the last columns to the right. */
-function rightAligned(rows: readonly (readonly string[])[], count: number): readonly (readonly string[])[] {
-  const from = (rows[0] as readonly string[]).length - count
-  const widths = (rows[0] as readonly string[]).map((_, at) =>
-    Math.max(...rows.map((row) => (row[at] as string).length)),
-  )
-  return rows.map((row) => row.map((cell, at) => (at < from ? cell : cell.padStart(widths[at] as number))))
 }
 
 /** Returns the rows as JSON values, with instants in UTC. */
