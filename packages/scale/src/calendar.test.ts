@@ -104,6 +104,27 @@ describe("a month that is written back", () => {
   })
 })
 
+describe("units that are granted in this process", () => {
+  it.each([
+    ["a lease", leasedStore],
+    ["write-back", writeBackStore],
+  ] as const)("are seen by peek and admit a request that waits, with %s", async (_name, inFront) => {
+    const { clock, shared, open, used, pass } = world(manualClock(MARCH))
+    const limiter = open(inFront(shared, { clock }))
+    while ((await limiter.decide({}, { cost: 20 })).allowed) await pass(1)
+    const waiting = limiter.acquire({}, { cost: 70 })
+    await limiter.decide({}, { cost: 20 })
+    await limiter.grant({}, 100, { rules: ["monthly"] })
+    expect(await waiting).toMatchObject({ allowed: true, limit: LIMIT + 100 })
+    expect((await limiter.peek({})).checks[0]).toMatchObject({ granted: 100 })
+    await pass(3_000)
+    const { remaining } = await limiter.peek({})
+    // A lease may have kept some of the units that the last request did not fit into.
+    expect(remaining).toBeLessThan(30 + 20)
+    expect(await used()).toBe(LIMIT - remaining)
+  })
+})
+
 describe("a month that is mirrored", () => {
   it("drops a charge that arrives in the next month", async () => {
     const { clock, shared: far, open, used, pass } = world()

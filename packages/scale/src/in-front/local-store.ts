@@ -101,6 +101,9 @@ export abstract class LocalStore<
   /** Applies a refund locally. Returns false if the shared store must apply it. */
   protected abstract takeBack(refund: Refund, counter: Counter | undefined): boolean
 
+  /** Updates a local counter after the shared store has granted units to it, so that waiting requests are admitted. */
+  protected abstract learnGrant(grant: Refund, counter: Counter | undefined): void
+
   /** Discards the pending units of a counter that is reset. Returns the units that were not sent. */
   protected abstract drop(key: CounterKey, counter: Counter | undefined): readonly Refund[]
 
@@ -160,10 +163,24 @@ export abstract class LocalStore<
 
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
     this.checkOpen()
+    // Granted units belong to the shared counter, not to the units that this process holds.
+    const grants = refunds.filter(({ policy }) => policy.algorithm === "grant")
     const rest = refunds.filter(
-      // Granted units belong to the shared counter, not to the units that this process holds.
-      (refund) => refund.policy.algorithm === "grant" || !this.takeBack(refund, this.find(refund)),
+      (refund) => grants.includes(refund) || !this.takeBack(refund, this.find(refund)),
     )
+    const refunded = this.#refundRest(refunds, rest, withinMs)
+    if (grants.length === 0) return refunded
+    const learn = () => {
+      for (const grant of grants) this.learnGrant(grant, this.find(grant))
+    }
+    return refunded instanceof Promise ? refunded.then(learn) : learn()
+  }
+
+  #refundRest(
+    refunds: readonly Refund[],
+    rest: readonly Refund[],
+    withinMs: number | undefined,
+  ): MaybePromise<void> {
     // Pass an empty refund to the wrapped store, so that it fails as it would without this store.
     if (rest.length === refunds.length) return this.wrapped.refund(rest, withinMs)
     return rest.length === 0 ? undefined : this.#refundPart(rest, withinMs)

@@ -201,6 +201,10 @@ export class Leases extends LocalStore<Lease, LeasedUnits> {
     return lease?.refund(refund, this.nowMs()) === true
   }
 
+  protected learnGrant(_grant: Refund, lease: Lease | undefined): void {
+    lease?.holdOff.end()
+  }
+
   /** Discards the held units, because the reset deletes them in the shared store. */
   protected drop(_key: CounterKey, lease: Lease | undefined): readonly Refund[] {
     return lease?.bookings.removeAll() ?? []

@@ -156,6 +156,10 @@ export class WriteBacks extends LocalStore<WrittenCounter> {
     return true
   }
 
+  protected learnGrant(grant: Refund, counter: WrittenCounter | undefined): void {
+    counter?.grant(grant, this.nowMs())
+  }
+
   protected drop(key: CounterKey, counter: WrittenCounter | undefined): readonly Refund[] {
     if (counter !== undefined) this.#settler.forget(counter)
     return this.#settler.charges.take(key)

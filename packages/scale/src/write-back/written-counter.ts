@@ -116,6 +116,12 @@ export class WrittenCounter implements LocalCounter {
     this.#state = state
   }
 
+  /** Adds units that the shared store has granted, until the next settlement reads them. */
+  grant({ policy, units, after }: Refund, nowMs: number): void {
+    const state = this.#bring(this.serverMs(nowMs))
+    this.#state = algorithmOf(policy).withoutUnits(state, policy, units, after, this.#stateMs)
+  }
+
   /** Returns a charge of a bucket without the units that have since been refilled. Returns other charges unchanged. */
   stillInUse(charge: Refund, nowMs: number): Refund {
     const { policy } = this
