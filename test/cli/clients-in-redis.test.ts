@@ -144,6 +144,36 @@ describe("sluice clients with Redis", () => {
     })
   })
 
+  it("grants units in a period whose first day the app computes", async () => {
+    // No month begins today, so the period differs from the one in the file.
+    const renewsOn = ((new Date().getUTCDate() + 9) % 27) + 2
+    const send = await startApp({ renewsOn })
+    await send("cleo")
+    const shown = async (...argv: string[]) =>
+      JSON.parse((await inRedis(["show", "monthly", "cleo", "--json", ...argv])).out)
+    const argv = ["monthly", "cleo", "--anchor", `${renewsOn}`]
+    expect(await inRedis(["grant", ...argv, "--units", "500"])).toMatchObject({ code: 0 })
+    expect(await send("cleo")).toBe(true)
+    const found = await shown("--anchor", `${renewsOn}`)
+    expect(found).toMatchObject({ limit: "1500", remaining: "1498", granted: "500" })
+    const renewal = new Date(Date.now() + Number(found.resetAfterMs))
+    expect(renewal.getUTCDate()).toBe(renewsOn)
+    expect(await inRedis(["grant", "monthly", "cleo", "--units", "5", "--anchor", "32"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("anchor"),
+    })
+    expect(await inRedis(["show", "per-user", "cleo", "--anchor", "3"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("anchor"),
+    })
+    expect(await sluice(["clients", "show", "-s", "shop", "monthly", "cleo", "--anchor", "3"])).toMatchObject(
+      {
+        code: 2,
+        err: expect.stringContaining("--anchor is only for Redis"),
+      },
+    )
+  })
+
   it("says that there was nothing to reset or to unblock", async () => {
     expect(await inRedis(["reset", "per-user", "nobody"])).toEqual(
       done("nothing was counted under rule per-user of shop"),

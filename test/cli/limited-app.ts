@@ -13,13 +13,17 @@ export interface AppSettings extends Pick<LimiterOptions<Request>, "hashKeys" | 
   readonly service: string
   readonly rules: readonly Rule[]
   readonly prefix?: string
+  /** The first day of the periods of the rule "monthly", as a function returns it. */
+  readonly renewsOn?: number
 }
 
-const { port, prefix, ...options } = JSON.parse(process.argv[2] ?? "") as AppSettings
+const { port, prefix, renewsOn, rules, ...options } = JSON.parse(process.argv[2] ?? "") as AppSettings
+const isAnchored = ({ name }: Rule): boolean => name === "monthly" && renewsOn !== undefined
 const client = new Redis(port)
 client.on("error", () => undefined)
 const limits = rateLimit({
   ...options,
+  rules: rules.map((rule) => (isAnchored(rule) ? ({ ...rule, anchor: () => renewsOn } as Rule) : rule)),
   // A field that no facts of a request contain.
   fields: { user: (req) => req.get("x-user") },
   store: redisStore({ client, prefix }),

@@ -91,7 +91,12 @@ export function addClientsCommand(
 }
 
 function clientCommand(clients: Command, name: string, description: string): Command {
-  return serviceCommand(clients, name, description, "the service that the rule belongs to (required)")
+  const command = serviceCommand(
+    clients,
+    name,
+    description,
+    "the service that the rule belongs to (required)",
+  )
     .argument("<rule>", "the name of the rule")
     .argument(
       "[client...]",
@@ -103,6 +108,9 @@ function clientCommand(clients: Command, name: string, description: string): Com
     .addOption(ipv6PrefixOption())
     .option("--hash-keys", "the app's hashKeys is true; SLUICE_HASH_SECRET is its hashSecret")
     .option("--no-hash-keys", "the app's hashKeys is false")
+  if (name !== "show" && name !== "grant") return command
+  const anchor = "the first day of the client's periods, if it is a function in the app (default: the rule's)"
+  return command.addOption(new Option("--anchor <day>", anchor).conflicts("url"))
 }
 
 function serviceCommand(clients: Command, name: string, description: string, service: string): Command {

@@ -11,6 +11,7 @@ export interface PlaceOptions extends Pick<LimiterOptions<unknown>, "hashKeys" |
   readonly rules?: string
   readonly redis?: string
   readonly prefix?: string
+  readonly anchor?: string
 }
 
 /**
@@ -33,12 +34,12 @@ export async function withClients<Result>(
 }
 
 async function openClients(options: PlaceOptions, io: Io, isList: boolean): Promise<ClientsBackend> {
-  const { url, rules, redis, prefix, hashKeys, ipv6Prefix } = options
+  const { url, rules, redis, prefix, hashKeys, ipv6Prefix, anchor } = options
   const { SLUICE_URL = "", REDIS_URL = "" } = io.env
   const hasService = url !== undefined || SLUICE_URL !== ""
   const isInRedis = isList ? redis !== undefined || (REDIS_URL !== "" && !hasService) : rules !== undefined
   if (!isInRedis) {
-    const stray = Object.entries({ redis, prefix, hashKeys, ipv6Prefix }).find(
+    const stray = Object.entries({ redis, prefix, hashKeys, ipv6Prefix, anchor }).find(
       ([, value]) => value !== undefined,
     )
     if (stray !== undefined) throw new UsageError(strayText(stray[0], isList))
@@ -61,12 +62,12 @@ async function openClients(options: PlaceOptions, io: Io, isList: boolean): Prom
 export async function openRedis(options: PlaceOptions, io: Io): Promise<RedisClients> {
   // Loaded on demand, because the decision service does not need Redis.
   const { RedisClients } = await import("./redis-clients.ts")
-  const { rules = "", redis, prefix, hashKeys, ipv6Prefix } = options
+  const { rules = "", redis, prefix, hashKeys, ipv6Prefix, anchor } = options
   const { REDIS_URL = "", SLUICE_HASH_SECRET = "" } = io.env
   const hashSecret = SLUICE_HASH_SECRET === "" ? undefined : SLUICE_HASH_SECRET
   const place = {
     ...(redis === undefined ? { url: REDIS_URL, source: "REDIS_URL" } : { url: redis, source: "--redis" }),
-    ...{ prefix, rules, naming: { hashKeys, hashSecret, ipv6Prefix } },
+    ...{ prefix, rules, anchor, naming: { hashKeys, hashSecret, ipv6Prefix } },
   }
   return new RedisClients(place, io)
 }

@@ -35,6 +35,8 @@ export interface RedisPlace {
   readonly prefix: string | undefined
   /** The file with the rules of the app. Not read for a list or for `usage`. */
   readonly rules: string
+  /** The anchor of the client, instead of the one in the file. */
+  readonly anchor: string | undefined
   readonly naming: Pick<LimiterOptions<unknown>, "hashKeys" | "hashSecret" | "ipv6Prefix">
 }
 
@@ -151,9 +153,12 @@ export class RedisClients implements ClientsBackend {
 
   /** Calls `use` with a client. Rejects with StoreUnavailableError, also if `use` has ignored that Redis failed. */
   async #find<Result>(named: CountedClient, use: (found: ClientInRedis) => Promise<Result>): Promise<Result> {
-    const { prefix, rules: file } = this.#place
-    const rules = await serviceRules(named.service, file, this.#io)
-    requireRule(named, rules, file)
+    const { prefix, rules: file, anchor } = this.#place
+    const inFile = await serviceRules(named.service, file, this.#io)
+    requireRule(named, inFile, file)
+    const rules = inFile.map((rule): Rule => {
+      return anchor === undefined || ruleName(rule) !== named.rule ? rule : ({ ...rule, anchor } as Rule)
+    })
     const redis = await this.#connect()
     const limiter = this.#limiterOf(named.service, rules, redis)
     let failure: StoreUnavailableError | undefined
