@@ -20,7 +20,7 @@ interface Period {
  * policy's window as their length. The store's clock may be that far from the clock of the process that sends the
  * boundaries.
  */
-function periodAt({ periods, windowMs }: Policy, ms: number): Period {
+export function periodAt({ periods, windowMs }: Policy, ms: number): Period {
   const boundaries = periods as readonly number[]
   // No closure here, because every decision looks up its period several times.
   let next = 0

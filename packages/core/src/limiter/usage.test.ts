@@ -100,3 +100,16 @@ it("usage() rejects while the store does not respond, because the counts of this
   const aside = open([MONTHLY], { store: { ...failing, read } as Store }).limiter
   await expect(aside.usage(ADA)).rejects.toThrow("The shared counters do not respond.")
 })
+
+it("usage() returns the period that contains the client's count, after its anchor was moved to an earlier day", async () => {
+  let anchor = 20
+  const rule: Rule = { name: "monthly", field: "header:x-user", limit: 9, per: "month", timeZone: "UTC" }
+  const { clock, limiter } = open([{ ...rule, anchor: () => anchor } as Rule])
+  clock.set(Date.UTC(2026, 2, 25))
+  await limiter.decide(ADA, { cost: 4 })
+  anchor = 15
+  const period = { startMs: Date.UTC(2026, 2, 15), endMs: Date.UTC(2026, 3, 15) }
+  expect(await limiter.usage(ADA)).toMatchObject([{ ...period, used: 4, remaining: 5 }])
+  await limiter.decide(ADA)
+  expect(await limiter.usage(ADA)).toMatchObject([{ ...period, used: 5, remaining: 4 }])
+})

@@ -1,3 +1,4 @@
+import { periodAt } from "../../algorithms/calendar-window.ts"
 import type { Decider } from "../../decision/decider.ts"
 import { explainCounted } from "../../decision/explain.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
@@ -41,14 +42,16 @@ export async function usageOf(
 }
 
 function usage(check: RuleCheck, reading: CounterReading, nowMs: number): RuleUsage {
-  const { limit, remaining = 0, windowMs } = explainCounted(check, { ...reading, taken: 0 }, nowMs, false)
-  const { startMs, current, previous } = reading.state
+  const { limit, remaining = 0 } = explainCounted(check, { ...reading, taken: 0 }, nowMs, false)
+  const { startMs: countedMs, current, previous } = reading.state
+  // The count may have begun under another anchor, or under other rules of the time zone.
+  const { startMs, endMs } = periodAt(check.policy, countedMs)
   return {
     policy: check.policy.name,
     unit: check.unit,
     partition: check.partition,
     startMs,
-    endMs: startMs + windowMs,
+    endMs,
     limit,
     granted: previous,
     used: current,
