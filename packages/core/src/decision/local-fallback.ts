@@ -90,7 +90,7 @@ export class LocalFallback {
       const shared = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
       // Headers contain the rule's limit instead of the share of this process, because the share also depends on the
       // cost.
-      const check = { ...shared, limit: ruleCheck.policy.limit }
+      const check = { ...shared, limit: ruleCheck.policy.limit, ...(mayBeGranted(ruleCheck) && LATER) }
       return underPenalty(check, ruleCheck, penalties[i], nowMs)
     })
     if (!isTaken || local.length === 0) return new DecisionRecord(explained, true, undefined)
@@ -107,6 +107,14 @@ export class LocalFallback {
     const held = this.#by.ledger?.heldIn(key) ?? 0
     if (held > 0) this.#store.refund([{ ...key, units: -held, after: UNCOUNTED }])
   }
+}
+
+/** The refusal of a request that fits only into units that the store may have granted. */
+const LATER = { refusal: "store-failure", retryAfterMs: RETRY_WHEN_CLOSED_MS } as const
+
+/** True if the request does not fit into the limit, but may fit together with the units that are granted in its period. */
+function mayBeGranted({ policy, cost, leastCost = cost }: RuleCheck): boolean {
+  return policy.periods !== undefined && leastCost > ceilingOf(policy)
 }
 
 function isCountedHere(ruleCheck: RuleCheck): boolean {

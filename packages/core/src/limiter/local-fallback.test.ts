@@ -50,6 +50,24 @@ const KINDS: [string, Partial<RateRule>][] = [
   ["leaky-bucket", { algorithm: "leaky-bucket" }],
 ]
 
+describe("a month whose granted units only the store knows", () => {
+  it("refuses what does not fit into the limit for a second, as a failure of the store", async () => {
+    for (const limit of [0, 10]) {
+      const limiter = createLimiter<object>({
+        ...{ name: "monthly", field: "service", limit: () => limit, per: "month", store: down() },
+        ...{ instances: 4, service: "test", logger: QUIET },
+      })
+      const refused = { allowed: false, refusal: "store-failure", retryAfterMs: SECOND, degraded: true }
+      expect(await limiter.peek({}, { cost: limit + 1 })).toMatchObject(refused)
+      expect(await limiter.decide({}, { cost: limit + 1 })).toMatchObject(refused)
+      expect(await limiter.takeUpTo({}, 100)).toMatchObject(
+        limit === 0 ? refused : { allowed: true, cost: 2 },
+      )
+      await limiter.close()
+    }
+  })
+})
+
 describe("a month, in four instances", () => {
   it("admits its limit once more in an outage of a day, and nothing in a later outage", async () => {
     const clock = manualClock(Date.UTC(2026, 1, 3))
