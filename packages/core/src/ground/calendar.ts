@@ -127,7 +127,7 @@ function clockOf(timeZone: string): ZoneClock {
   }
 }
 
-/** The longest periods in milliseconds. A day on which clocks are set back has 25 hours. */
+/** The lengths of the longest periods in milliseconds, in a time zone whose clocks are never changed. */
 export const LONGEST_PERIOD_MS: Readonly<Record<CalendarPeriod, number>> = {
   day: DAY_MS,
   week: 7 * DAY_MS,

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { InvalidOptionError } from "../ground/errors.ts"
 import { manualClock } from "../ground/manual-clock.ts"
 import type { RequestFacts } from "../request/request.ts"
+import type { CalendarRule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { CounterKey } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -190,12 +191,24 @@ describe("limiter.grant", () => {
       'rules contains "burst", which has no calendar period',
     ],
     ["an unknown rule", (limiter) => limiter.grant(ADA, 5, { rules: ["month"] }), "month"],
+    ["2^53", (limiter) => limiter.grant(ADA, 2 ** 53), "units 9007199254740992 is not a number of units"],
     ["nobody", (limiter) => limiter.grant({}, 5), "request is not limited by any rule with per"],
     ["an option", (limiter) => limiter.grant(ADA, 5, { rule: "monthly" } as object), "rule"],
   ])("refuses %s, and grants nothing", async (_what, call, problem) => {
     const { limiter, checkOf } = setUp()
     expect(await problemOf(call(limiter))).toContain(problem)
     expect(await checkOf(ADA)).toMatchObject({ limit: 10 })
+  })
+
+  it.each<[string, Partial<CalendarRule<Asking>>]>([
+    ["is on the deny list", { deny: ["ada"] }],
+    ["is on the allow list", { allow: ["ada"] }],
+    ["has no limit", { limit: () => Number.POSITIVE_INFINITY }],
+    ["has an unknown limit", { limit: () => Promise.reject(new Error("no database")) }],
+  ])("refuses a client that %s, because a grant would have no effect", async (_client, members) => {
+    const { limiter } = setUp({ rules: [{ ...MONTHLY, ...members }], logger: { warn() {}, error() {} } })
+    const problem = "request is not limited by any rule with per, so a grant would have no effect"
+    expect(await problemOf(limiter.grant(ADA, 5))).toBe(problem)
   })
 
   it("says that another call may grant the units twice when the outcome is unknown", async () => {

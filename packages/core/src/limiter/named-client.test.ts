@@ -213,7 +213,7 @@ describe("a named client", () => {
       const counter = { policy: { name: "r", limit: 0 }, partition: "ada" }
       expect(await limiter.explain(client)).toMatchObject([{ applies: true, counter }])
       await expect(limiter.peek(client)).rejects.toThrow(
-        'request: is named by rule "r", whose limit or window is a function of the request; accepted: a request of the client',
+        'request: is named by rule "r", whose limit, window or anchor is a function of the request; accepted: a request of the client',
       )
       expect(warned).toEqual([])
     }

@@ -162,7 +162,8 @@ export async function stateOf({ limiter, request, hasPeriods }: ClientHandle): P
 
 /** Returns what an error means to the visitor. */
 export function reasonOf(error: unknown): string {
-  if (isAboutRequest(error)) return "Unknown, because the limit or window is a function of the request."
+  if (isAboutRequest(error))
+    return "Unknown, because the limit, window or anchor is a function of the request."
   return withoutCredentials(error instanceof Error ? error.message : textOf(error))
 }
 

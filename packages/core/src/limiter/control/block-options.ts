@@ -50,7 +50,7 @@ export function parsePeekOptions(
 
 /** Returns the error of `peek` for a named client whose limit, window or period is computed from its requests. */
 export function limitUnknown(rule: string): InvalidOptionError {
-  const message = `is named by rule ${show(rule)}, whose limit or window is a function of the request`
+  const message = `is named by rule ${show(rule)}, whose limit, window or anchor is a function of the request`
   return wrong("request", message, "a request of the client, from which the function can compute them")
 }
 
@@ -67,13 +67,15 @@ export function refusedByNone(): InvalidOptionError {
 
 /** Returns the error of `grant` for a number of units that cannot be granted. */
 export function notGrantable(units: unknown): InvalidOptionError {
-  const accepted = "a whole number except 0; a negative number takes granted units back"
+  const accepted = "a whole number below 2^53, but not 0; a negative number takes granted units back"
   return wrong("units", `${show(units)} is not a number of units`, accepted)
 }
 
 /** Returns the error of `grant` for a named rule without `per`, or for a client that no rule with `per` limits. */
 export function notByCalendar(rule?: string): InvalidOptionError {
-  const accepted = "a client that a rule with per limits; for other rules, change their limit or overrides"
+  const accepted =
+    "a client that a rule with per limits: it is on neither list of the rule, and its limit is known and finite; " +
+    "for other rules, change their limit or overrides"
   return rule === undefined
     ? wrong("request", "is not limited by any rule with per, so a grant would have no effect", accepted)
     : wrong("rules", `contains ${show(rule)}, which has no calendar period`, accepted)

@@ -216,11 +216,12 @@ function blockCounter(check: RuleCheck, rules: readonly ParsedRule[]): readonly 
 
 /**
  * Returns the counter that stores the units granted under the checked rule. Returns an empty array if its windows are not
- * calendar periods.
+ * calendar periods, or if a grant could not admit the client.
  */
 function grantCounter(check: RuleCheck, rules: readonly ParsedRule[]): readonly CounterKey[] {
-  const { policy, partition } = check
-  return policy.periods === undefined || isOfNobody(check, rules) ? [] : [{ policy, partition }]
+  const { policy, partition, refusal } = check
+  const isGrantable = policy.periods !== undefined && refusal === undefined && !isOfNobody(check, rules)
+  return isGrantable ? [{ policy, partition }] : []
 }
 
 /**

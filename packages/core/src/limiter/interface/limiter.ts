@@ -341,11 +341,11 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Names a client by a rule and by the key under which the rule counts it, for tools that have no request. `key` is
    * the `partition` of a counter, such as in the event `decided`, also if it is a hash. Or it is the list of values of
-   * the rule's fields, or of such a hash alone. `peek`, `usage`, `explain`, `reset`, `block` and `unblock` accept the
-   * result as the request, and apply to this rule only.
+   * the rule's fields, or of such a hash alone. `peek`, `usage`, `explain`, `reset`, `block`, `unblock` and `grant`
+   * accept the result as the request, and apply to this rule only.
    *
    * These calls reject with {@link InvalidOptionError} for a rule that does not exist, and for values that do not fit
-   * its fields. `peek` and `usage` also reject if the rule's limit or window is a function of the request, and
+   * its fields. `peek` and `usage` also reject if the rule's limit, window or anchor is a function of the request, and
    * `explain` then returns a counter with the limit 0. For a key that is a hash, the lists of the rule do not apply,
    * because they contain values.
    * @example
