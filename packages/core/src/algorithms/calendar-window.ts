@@ -38,6 +38,11 @@ export function periodMsAt(policy: Policy, ms: number): number {
   return endMs - startMs
 }
 
+/** Returns the milliseconds until the period of a state ends. `at` has computed the state for the same `nowMs`. */
+export function periodEndsAfterMs(state: CounterState, policy: Policy, nowMs: number): number {
+  return endOf(state, policy) - nowMs
+}
+
 /**
  * The fixed window whose windows are the calendar periods of the policy, such as months. A period ends at its own end,
  * whatever its length. The units that an operator has granted for the period (`previous`) are admitted in addition to the

@@ -72,7 +72,7 @@ export interface PolicyCheck {
   readonly retryAfterMs: number
   /**
    * Milliseconds until one more unit than `remaining` would be admitted, if no other request arrives. 0 if all units
-   * are available.
+   * are available. Under a rule with `per`, always the milliseconds until the period ends.
    */
   readonly nextUnitAfterMs: number
   /** Milliseconds until all units (the limit or the burst) are available again, if no other request arrives. */

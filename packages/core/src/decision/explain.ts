@@ -1,5 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import { periodMsAt } from "../algorithms/calendar-window.ts"
+import { periodEndsAfterMs, periodMsAt } from "../algorithms/calendar-window.ts"
 import { algorithmOf, type RuleAlgorithm, releases } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
@@ -45,7 +45,9 @@ export function explainCounted(
     allowed,
     retryAfterMs: waitMs,
     nextUnitAfterMs:
-      remaining >= capacity ? 0 : nextUnitAfterMs(ruleCheck, algorithm, state, remaining, waitMs, nowMs),
+      remaining >= capacity && policy.periods === undefined
+        ? 0
+        : nextUnitAfterMs(ruleCheck, algorithm, state, remaining, waitMs, nowMs),
     resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
     delayMs: 0,
     overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacityOf(policy),
@@ -79,7 +81,7 @@ function windowMsOf(policy: Policy, state?: CounterState): number {
 
 /**
  * Returns the milliseconds until one more unit is available. If a request lacks exactly one unit, the result is its
- * `waitMs`.
+ * `waitMs`. If all units of a calendar period are available, the next ones come when the period ends.
  */
 function nextUnitAfterMs(
   { policy, cost, throttle }: RuleCheck,
@@ -94,7 +96,7 @@ function nextUnitAfterMs(
   const hard = policy.extra === undefined ? policy : hardOf(policy)
   const nextMs = algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
   // Units are granted for this period only, so the next one may have fewer.
-  return nextMs === Number.POSITIVE_INFINITY ? algorithm.resetAfterMs(state, policy, nowMs) : nextMs
+  return nextMs === Number.POSITIVE_INFINITY ? periodEndsAfterMs(state, policy, nowMs) : nextMs
 }
 
 /**

@@ -101,4 +101,26 @@ describe("the headers of a rule with per", () => {
       expect((await guard.check({}, {})).decision.allowed).toBe(true)
     },
   )
+
+  it.each([
+    ["without granted units", 0],
+    ["with granted units", 5],
+  ])("contain the true time until the end while no unit is used, %s", async (_, units) => {
+    const at = Date.parse("2026-02-28T22:00:00Z")
+    const clock = manualClock(at)
+    const limiter = createLimiter({
+      rules: [{ name: "plan", field: "ip", limit: 2, per: "month" }],
+      cost: 0,
+      store: memoryStore({ clock }),
+      clock,
+      headers: ["draft-11", "legacy"],
+    })
+    const client = { remoteAddress: "192.0.2.7" }
+    if (units > 0) await limiter.grant(client, units)
+    const { headers } = await createGuard({ limiter }).check(client, client)
+    expect(Object.fromEntries(headers)).toMatchObject({
+      RateLimit: `"plan";r=${2 + units};t=${2 * HOUR_S}`,
+      "X-RateLimit-Reset": String(at / 1_000 + 2 * HOUR_S),
+    })
+  })
 })

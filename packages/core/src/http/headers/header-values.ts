@@ -59,7 +59,7 @@ export function remainingTold(check: PolicyCheck): number {
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
   const { remaining = 0, nextUnitAfterMs, limit, per } = check
-  if (remaining === 0 || (per !== undefined && nextUnitAfterMs > 0)) return secondsUntil(nextUnitAfterMs)
+  if (remaining === 0 || per !== undefined) return secondsUntil(nextUnitAfterMs)
   const share = Math.ceil((remaining * windowS) / limit)
   return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))
 }
