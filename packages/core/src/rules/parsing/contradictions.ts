@@ -89,7 +89,7 @@ function inFlightProblems({ rule }: CombinedRule): MemberProblem[] {
 
 /** Returns the problems of `per` with other members, and of members that need it. */
 function calendarProblems({ rule }: CombinedRule): MemberProblem[] {
-  const { per, timeZone, anchor, window, algorithm, align } = rule
+  const { per, timeZone, anchor, window, algorithm } = rule
   if (rule.concurrent !== undefined) return []
   if (per === undefined) {
     const given = Object.entries({ timeZone, anchor }).filter(([, value]) => value !== undefined)
@@ -103,7 +103,6 @@ function calendarProblems({ rule }: CombinedRule): MemberProblem[] {
     problems.push(
       problem(["algorithm"], "does not count by calendar periods", '"fixed-window", or no algorithm'),
     )
-  if (align !== undefined) problems.push(problem(["align"], "is not used by a rule with per", "no align"))
   if (anchor === undefined) return problems
   const isFunction = typeof anchor === "function"
   if (per === "day" ? false : isFunction || anchorOf(per, anchor) !== undefined) return problems
@@ -119,10 +118,10 @@ const ANCHORS: Readonly<Record<CalendarPeriod, string>> = {
 }
 
 /** Returns the problems of members that the algorithm does not use, including members of overrides. */
-function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
+function memberUseProblems({ rule, algorithm, isCalendar }: CombinedRule): MemberProblem[] {
   const { overrides = {} } = rule
   const isInFlight = releases({ algorithm })
-  const unused = (member: AlgorithmMember): boolean => !readsMember(algorithm, member)
+  const unused = (member: AlgorithmMember): boolean => isCalendar || !readsMember(algorithm, member)
   // `inFlightProblems` reports the rule's own members.
   const own = isInFlight ? [] : ALGORITHM_MEMBERS
   const given = own.filter((member) => rule[member] !== undefined && unused(member))
@@ -135,6 +134,8 @@ function memberUseProblems({ rule, algorithm }: CombinedRule): MemberProblem[] {
   return paths.map((path) => {
     if (isInFlight) return problem(path, "is not used by a rule with concurrent", "only a limit")
     const member = path.at(-1) as AlgorithmMember
+    // Another algorithm would not help, because it does not count by calendar periods.
+    if (isCalendar) return problem(path, "is not used by a rule with per", `no ${member}`)
     const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member)).map((name) => `"${name}"`)
     const accepted = `no ${member}, or algorithm ${users.join(" or ")}`
     return problem(path, `is not used by algorithm "${algorithm}"`, accepted)
