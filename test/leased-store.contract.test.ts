@@ -9,7 +9,7 @@ function shared(clock: ManualClock): Store {
   return Object.assign(memoryStore({ clock }), { isShared: true })
 }
 
-const WINDOWS = ["sliding", "extra", "sub-windows", "strict", "fixed", "first-hit"]
+const WINDOWS = ["sliding", "extra", "sub-windows", "strict", "fixed", "first-hit", "calendar"]
 
 /**
  * The contract tests limits of 2^53 - 1 units. With such limits, leases would hold units that the contract does not
