@@ -10,7 +10,7 @@ function shared(clock: ManualClock): Store {
 }
 
 const WINDOWS = ["sliding", "extra", "sub-windows", "strict"]
-const WRITTEN = [...WINDOWS, "fixed", "first-hit", "token", "burst", "periodic"]
+const WRITTEN = [...WINDOWS, "fixed", "first-hit", "calendar", "token", "burst", "periodic"]
 
 function deviations(reason: string, behaviours: readonly string[]): readonly Deviation[] {
   return behaviours.map((behaviour) => ({ behaviour, reason }))
@@ -49,6 +49,13 @@ const DEVIATIONS: readonly Deviation[] = [
       ([by, name]) =>
         `a clock that steps back: ${by}: admits a client that keeps asking within two windows, or three for permits (${name})`,
     ),
+  ),
+  ...deviations(
+    "a process does not know the granted units of a counter that it has not read yet",
+    [
+      "stays while no units are in use, and changes no other counter",
+      "of any size leaves a counter that can be charged, and that gives all of it back",
+    ].map((behaviour) => `a grant: ${behaviour}`),
   ),
   ...deviations("a charge stops at the largest exact number, also when it is sent to the shared store", [
     "a later refund or charge: refunds but does not charge if two windows together exceed the largest exact number",
