@@ -282,6 +282,26 @@ it("a time of more than a year and a day counts as a day", () => {
 it.each([
   ["a week", { ratelimit: '"w";r=5;t=9', "ratelimit-policy": '"w";q=9;w=604800' }, true],
   ["three weeks until a reset", { "x-ratelimit-remaining": "5", "x-ratelimit-reset": "1814400" }, true],
+  [
+    "a month, on its last day, in the fields of draft 6",
+    {
+      "ratelimit-limit": "9",
+      "ratelimit-remaining": "5",
+      "ratelimit-reset": "7200",
+      "ratelimit-policy": "100;w=60, 9;w=2678400",
+    },
+    true,
+  ],
+  [
+    "a minute, beside a month, in the fields of draft 6",
+    {
+      "ratelimit-limit": "100",
+      "ratelimit-remaining": "5",
+      "ratelimit-reset": "30",
+      "ratelimit-policy": "100;w=60, 9;w=2678400",
+    },
+    undefined,
+  ],
   ["a day of 25 hours", { ratelimit: '"d";r=5;t=90000', "ratelimit-policy": '"d";q=9;w=90000' }, undefined],
   ["a mistaken time", { ratelimit: '"d";r=5;t=999999999' }, undefined],
 ] as [string, Headers, true | undefined][])(

@@ -45,7 +45,7 @@ type Parameters = ReadonlyMap<string, string>
  * numbers that the RFC does not allow are accepted, because servers send them, and an ignored field would not slow
  * calls down.
  */
-function membersOf(headers: Headers, name: string): [string, Parameters][] {
+export function membersOf(headers: Headers, name: string): [string, Parameters][] {
   return split(headers.get(name) ?? "", ",").map((member) => {
     const [first = "", ...parameters] = split(member, ";")
     return [first, pairsOf(parameters)]
