@@ -144,28 +144,42 @@ describe("sluice clients with Redis", () => {
     })
   })
 
-  it("grants units in a period whose first day the app computes", async () => {
-    // No month begins today, so the period differs from the one in the file.
-    const renewsOn = ((new Date().getUTCDate() + 9) % 27) + 2
-    const send = await startApp({ renewsOn })
-    await send("cleo")
-    const shown = async (...argv: string[]) =>
-      JSON.parse((await inRedis(["show", "monthly", "cleo", "--json", ...argv])).out)
-    const argv = ["monthly", "cleo", "--anchor", `${renewsOn}`]
-    expect(await inRedis(["grant", ...argv, "--units", "500"])).toMatchObject({ code: 0 })
-    expect(await send("cleo")).toBe(true)
-    const found = await shown("--anchor", `${renewsOn}`)
-    expect(found).toMatchObject({ limit: "1500", remaining: "1498", granted: "500" })
-    const renewal = new Date(Date.now() + Number(found.resetAfterMs))
-    expect(renewal.getUTCDate()).toBe(renewsOn)
-    expect(await inRedis(["grant", "monthly", "cleo", "--units", "5", "--anchor", "32"])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("anchor"),
-    })
-    expect(await inRedis(["show", "per-user", "cleo", "--anchor", "3"])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("anchor"),
-    })
+  // Two days on which the current period of one began later than that of the other.
+  const today = new Date().getUTCDate()
+  const [recent, earlier] = today < 28 ? [today, today + 1] : [28, 1]
+  it.each([
+    ["later", recent, earlier],
+    ["earlier", earlier, recent],
+  ])("grants units in a period that the app computes, and that began %s", async (name, ofApp, other) => {
+    const send = await startApp({ renewsOn: ofApp })
+    await send(name)
+    const show = async () => {
+      const { out } = await inRedis(["show", "monthly", name, "--json", "--anchor", `${ofApp}`])
+      return JSON.parse(out)
+    }
+    expect(await inRedis(["grant", "monthly", name, "--units", "500", "--anchor", `${other}`])).toMatchObject(
+      { code: 2, err: expect.stringContaining("give the client's day with --anchor") },
+    )
+    expect(await show()).toMatchObject({ limit: "1000", remaining: "999" })
+    expect(await inRedis(["grant", "monthly", name, "--units", "500", "--anchor", `${ofApp}`])).toMatchObject(
+      { code: 0 },
+    )
+    expect(await send(name)).toBe(true)
+    const shown = await show()
+    expect(shown).toMatchObject({ limit: "1500", remaining: "1498", granted: "500" })
+    expect(new Date(Date.now() + Number(shown.resetAfterMs)).getUTCDate()).toBe(ofApp)
+  })
+
+  it("refuses an anchor that is none, or that nothing reads", async () => {
+    for (const [rule, day] of [
+      ["monthly", "32"],
+      ["per-user", "3"],
+    ] as const) {
+      expect(await inRedis(["show", rule, "cleo", "--anchor", day])).toMatchObject({
+        code: 2,
+        err: expect.stringContaining("anchor"),
+      })
+    }
     expect(await sluice(["clients", "show", "-s", "shop", "monthly", "cleo", "--anchor", "3"])).toMatchObject(
       {
         code: 2,

@@ -8,7 +8,7 @@ import {
   type StoreUnavailableError,
 } from "@sluice/core"
 import type { RuleUsage } from "@sluice/core/adapters"
-import type { CounterKey } from "@sluice/core/stores"
+import type { CounterKey, CounterState } from "@sluice/core/stores"
 import { redisKey, redisStore } from "@sluice/redis"
 import { ruleName } from "@sluice/rules"
 import type { Cluster, Redis } from "ioredis"
@@ -85,6 +85,8 @@ export class RedisClients implements ClientsBackend {
   change(action: ClientAction, named: CountedClient, amount = ""): Promise<boolean> {
     return this.#find(named, async ({ limiter, request, counter, penalty, isShadow, exists }) => {
       if (action === "grant") {
+        const [{ checks }, isFound] = await Promise.all([limiter.peek(request), exists([counter])])
+        if (counter !== undefined) requireSamePeriod(counter, checks[0]?.counts, isFound)
         await limiter.grant(request, Number(amount))
         return true
       }
@@ -196,6 +198,23 @@ async function usageOf(limiter: Limiter, rule: string, client: string): Promise<
     if (error instanceof InvalidOptionError) return undefined
     throw error
   }
+}
+
+/**
+ * Throws UsageError if Redis counts the client in a period that is not one of the rule. A grant would end that period, so
+ * the client's count would be lost.
+ */
+function requireSamePeriod(
+  { policy: { periods } }: CounterKey,
+  { startMs, current, previous }: CounterState = { startMs: 0, current: 0, previous: 0 },
+  isFound: boolean | undefined,
+): void {
+  const isEmpty = current + previous === 0
+  if (periods === undefined || (isEmpty ? isFound !== true : periods.includes(startMs))) return
+  const beginning = isEmpty ? "" : ` (${new Date(startMs).toISOString()})`
+  throw new UsageError(
+    `Redis counts the client in a period that began on another day${beginning}: give the client's day with --anchor`,
+  )
 }
 
 /** Throws UsageError if the rules of the client's service lack its rule. */
