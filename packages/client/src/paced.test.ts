@@ -321,6 +321,18 @@ describe("the advice of a Sluice server", () => {
     }
   })
 
+  it("to back off until the next month lengthens the wait by minutes, and not by days", async () => {
+    const waitS = 10 * 86_400
+    const { call, arrived, answer, pass } = world({ maxWaitMs: 2 * waitS * 1_000 })
+    call()
+    const month = { ...backoff, initialDelaySeconds: waitS, maxDelaySeconds: 31 * 86_400, jitter: 0.5 }
+    await answer(0, 429, { ...json, "retry-after": String(waitS) }, problem(month))
+    await pass(waitS * 1_000 - 1)
+    expect(arrived).toHaveLength(1)
+    await pass(46 * 60_000)
+    expect(arrived).toHaveLength(2)
+  })
+
   it("is cut to 500 characters, and leaves no timer once it is read", async () => {
     const { call, answer, pass, timers } = world({ retries: 0, maxWaitMs: 100 })
     call()

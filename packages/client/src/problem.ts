@@ -15,6 +15,12 @@ const LARGEST_BYTES = 65_536
 /** A body that takes longer is ignored, so that a stalled server does not delay calls. */
 const LONGEST_READ_MS = 1_000
 
+/**
+ * The advised jitter lengthens a wait by a share of at most this time. Half of a month would be two weeks in which
+ * the client does not use its new units.
+ */
+const JITTERED_S = 3_600
+
 const NOTHING: ProblemAdvice = { waitMs: () => 0 }
 
 /**
@@ -48,7 +54,8 @@ function adviceMs(advice: Advice, attempt: number): number {
   const { initialDelaySeconds, multiplier, maxDelaySeconds, jitter } = advice
   const grown = Number(initialDelaySeconds) * Number(multiplier) ** attempt
   const seconds = Math.min(grown, Number(maxDelaySeconds))
-  return inRange(seconds * (1 + Math.random() * Number(jitter)) * 1000)
+  const jittered = seconds + Math.min(seconds, JITTERED_S) * Math.random() * Number(jitter)
+  return inRange(jittered * 1000)
 }
 
 async function textOf({ body }: Response, mostMs: number): Promise<string> {
