@@ -6,7 +6,7 @@ import { listen } from "../contracts/adapter/listen.ts"
 
 const DAY_MS = 86_400_000
 
-it("the paced client uses the units of a month, calls no more until its end, and waits for its last seconds", async () => {
+it("the paced client uses the units of a month, and waits for the last seconds of it", async () => {
   // The limiter and the client read the same clock.
   const now = Date.parse("2026-02-08T00:00:00Z")
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"], now })
