@@ -96,9 +96,9 @@ describe("an anchor by a function", () => {
     }
   })
 
-  it("is remembered for the 10,000 clients that were given it last", async () => {
+  it("is remembered for the 100,000 clients that were given it last", async () => {
     const { limiter, returns, clock } = anchored(20)
-    for (let i = 0; i <= 10_000; i++) await limiter.peek({ user: `u${i}` })
+    for (let i = 0; i <= 100_000; i++) await limiter.peek({ user: `u${i}` })
     returns(new Error("no database"))
     const ends = async (user: string) => clock.now() + (await limiter.decide({ user })).resetAfterMs
     expect(await ends("u0")).toBe(Date.UTC(2026, 1, 1))

@@ -9,8 +9,8 @@ import type { RuleContext } from "./rule-context.ts"
 
 /** Number of policies that are remembered for one anchor. A limit function may return any number. */
 const MOST_POLICIES = 100
-/** Number of clients whose anchors are remembered, in about 1 MB. */
-const MOST_CLIENTS = 10_000
+/** Number of clients whose anchors are remembered, in about 10 MB. */
+const MOST_CLIENTS = 100_000
 /** The result of an anchor function that has failed. No anchor has this number. */
 const FAILED = 0
 
