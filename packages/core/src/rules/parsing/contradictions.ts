@@ -51,13 +51,13 @@ function nameProblems(rule: Partial<Rule>): MemberProblem[] {
 
 const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burst", "refill"]
 
+const CALENDAR_MEMBERS: readonly (keyof Rule)[] = ["per", "timeZone", "anchor"]
+
 const RATE_MEMBERS: readonly (keyof Rule)[] = [
   ...ALGORITHM_MEMBERS,
   "limit",
   "window",
-  "per",
-  "timeZone",
-  "anchor",
+  ...CALENDAR_MEMBERS,
   "counts",
   "algorithm",
   "countRejected",
@@ -66,7 +66,8 @@ const RATE_MEMBERS: readonly (keyof Rule)[] = [
 /** Returns the problem of a member that excludes `concurrent`. */
 export function notInFlight(member: string, value: unknown): MemberProblem {
   const message = `${show(value)} is not used by a rule with concurrent`
-  return problem([member], message, "either concurrent, or limit and window")
+  const size = CALENDAR_MEMBERS.some((name) => name === member) ? "per" : "window"
+  return problem([member], message, `either concurrent, or limit and ${size}`)
 }
 
 /** Returns the problems of members that need `concurrent`, and of members that exclude it. */

@@ -266,7 +266,7 @@ describe("a rule with concurrent", () => {
     expect(inFlight(rule)).toEqual([problem])
   })
 
-  test.each<[string, unknown]>([
+  test.each<[member: string, value: unknown, other?: string]>([
     ["limit", 5],
     ["window", "1 minute"],
     ["counts", "tokens"],
@@ -276,9 +276,12 @@ describe("a rule with concurrent", () => {
     ["burst", 7],
     ["refill", "periodic"],
     ["countRejected", false],
-  ])("cannot also have %s", (member, value) => {
+    ["per", "month", "per"],
+    ["timeZone", "Europe/Berlin", "per"],
+    ["anchor", 31, "per"],
+  ])("cannot also have %s", (member, value, other = "window") => {
     expect(inFlight({ [member]: value })).toEqual([
-      `${member}: ${JSON.stringify(value)} is not used by a rule with concurrent; either concurrent, or limit and window`,
+      `${member}: ${JSON.stringify(value)} is not used by a rule with concurrent; either concurrent, or limit and ${other}`,
     ])
   })
 

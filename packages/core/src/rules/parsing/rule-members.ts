@@ -59,7 +59,7 @@ function storeAnchor(anchor: unknown): unknown {
   return typeof anchor === "string" && !anchor.includes("-") ? Number(anchor) : anchor
 }
 /** The accepted anchors, for error messages. Whether one fits the period is checked later. */
-export const ANCHOR_ACCEPTED = 'a day such as 31, or a date such as "2026-01-31"'
+export const ANCHOR_ACCEPTED = 'a day such as 31, a date such as "2026-01-31", or for a year "01-31"'
 const PERIODS = ["week", "month", "year"] as const
 const anchor = v.custom(
   (value) => PERIODS.some((per) => anchorOf(per, value) !== undefined),
