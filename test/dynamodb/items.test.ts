@@ -85,7 +85,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("an item i
       [
         "a member named constructor",
         itemOf({ rate: perMinute, constructor: {} }),
-        ['constructor: "constructor" is not a member of a rule; the nearest is "concurrent"'],
+        ['constructor: "constructor" is not a member of a rule; the nearest is "anchor"'],
       ],
     ])("%s", async (_what, rule, problems) => {
       const loaded = await reading({ rules: { L: [attribute(good), { M: rule }] } })

@@ -74,7 +74,7 @@ describe("limiter.grant", () => {
     const { clock, limiter, checkOf } = setUp()
     const leftMs = Date.UTC(2026, 2, 31, 22) - clock.now()
     await limiter.grant(ADA, 5)
-    expect(await checkOf(ADA)).toMatchObject({ remaining: 15, nextUnitAfterMs: 0, resetAfterMs: leftMs })
+    expect(await checkOf(ADA)).toMatchObject({ remaining: 15, nextUnitAfterMs: leftMs, resetAfterMs: leftMs })
     await limiter.decide(ADA, { cost: 2 })
     expect(await checkOf(ADA)).toMatchObject({ remaining: 13, nextUnitAfterMs: leftMs, resetAfterMs: leftMs })
     await limiter.decide(ADA, { cost: 9 })
