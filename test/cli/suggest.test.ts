@@ -99,6 +99,37 @@ describe("sluice rules suggest", () => {
     })
   })
 
+  it("suggests limits per month of a time zone", async () => {
+    const line = (at: string, ip: string) => `${ip} - - [${at} +0000] "GET / HTTP/1.1" 200 2\n`
+    // In Berlin, the second request is in February.
+    const requests = [
+      ...["31/Jan/2024:22:59:00", "31/Jan/2024:23:01:00", "01/Feb/2024:08:00:00", "29/Feb/2024:22:30:00"],
+      ...["29/Feb/2024:23:30:00", "10/Mar/2024:12:00:00"],
+    ]
+    const month = requests.map((at) => line(at, "192.0.2.1")).join("")
+    const args = ["-", "--windows", "month", "--time-zone", "Europe/Berlin"]
+    const { groups, rules } = await suggestJson(args, month)
+    expect(groups[0]?.windows[0]).toMatchObject({ highestPeak: 3, window: { per: "month" } })
+    expect(rules).toEqual([
+      {
+        ...{ name: "per-ip-month", field: "ip" },
+        limit: expect.any(Number),
+        per: "month",
+        ...{ time_zone: "Europe/Berlin", shadow: true },
+      },
+    ])
+    const { out } = await suggest([...args, "-o", "-"], month)
+    expect((await readRuleFile(out, "yaml")).problems).toEqual([])
+    expect(out).toContain("per month; the highest peak is 3.")
+    for (const [more, told] of [
+      [["--time-zone", "Berlin"], "--time-zone:"],
+      [["--windows", "fortnight"], "or day, week, month or year for calendar periods"],
+    ] as const) {
+      const { code, err } = await suggest([...args, ...more], month)
+      expect([code, err]).toEqual([2, expect.stringContaining(told)])
+    }
+  })
+
   it("reads standard input once, so the number of refused requests is unknown", async () => {
     const args = ["-", "--windows", "1m", "--capacity", "1/s"]
     const { out } = await suggest(args, log)

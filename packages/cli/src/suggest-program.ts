@@ -17,10 +17,14 @@ export function addSuggestCommand(rules: Command, io: Io, done: (outcome: Comman
         .default(["ip"], "ip"),
     )
     .addOption(
-      new Option("--windows <windows>", "the windows, with commas")
+      new Option(
+        "--windows <windows>",
+        "the windows, with commas; day, week, month and year are calendar periods",
+      )
         .argParser((text) => text.split(","))
         .default(["1s", "1m", "1h"], "1s,1m,1h"),
     )
+    .option("--time-zone <zone>", "the time zone of calendar periods", "UTC")
     .addOption(
       new Option("--refuse-at-most <share>", "the share of clients that the tight candidate may refuse")
         .argParser(parseShare)

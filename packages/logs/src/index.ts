@@ -13,7 +13,7 @@ export type { RefusedClient, ReplayResult, RuleResult } from "./replay/result.ts
 export { replayLines } from "./replay/text.ts"
 export { replayReport } from "./report/report-html.ts"
 export type { EstimatedNumber, SuggestCandidate, SuggestGroup, SuggestResult } from "./suggest/result.ts"
-export { suggestedRules, suggestedRulesFile } from "./suggest/rules-file-text.ts"
+export { suggestedRules, suggestedRulesFile, suggestedStoredRules } from "./suggest/rules-file-text.ts"
 export { type SuggestOptions, suggestLimits } from "./suggest/suggest-limits.ts"
 export { suggestLines } from "./suggest/text.ts"
 export type { WindowLength } from "./suggest/window-length.ts"

@@ -63,7 +63,7 @@ export const REPLAY_CHECKS: Checks = {
 
 /** The checks of `SuggestOptions`. */
 export const SUGGEST_CHECKS: Checks = {
-  ...{ by: someTexts, windows: someTexts, algorithm: text, capacity: text, hashKeys: flag },
+  ...{ by: someTexts, windows: someTexts, timeZone: text, algorithm: text, capacity: text, hashKeys: flag },
   refuseAtMost: only("a number from 0 to 1", isFrom(0, 1)),
   maxClients: only("a number from 1000 to 10000000", isFrom(1_000, 10_000_000)),
   ...{ matchFrom: ruleList, ...address },

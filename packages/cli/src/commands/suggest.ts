@@ -4,8 +4,8 @@ import {
   type Logs,
   readLogs,
   type SuggestOptions,
-  suggestedRules,
   suggestedRulesFile,
+  suggestedStoredRules,
   suggestLimits,
   suggestLines,
 } from "@sluice/logs"
@@ -51,13 +51,13 @@ export async function suggest(
     return withProgress(pass, io)
   }
   const matchFrom = file?.documents.flatMap(({ rules }) => rules)
-  const { by, windows, algorithm, refuseAtMost, maxClients, capacity, hashKeys } = options
+  const { by, windows, timeZone, algorithm, refuseAtMost, maxClients, capacity, hashKeys } = options
   const { trustedProxies, clientIpHeader, ipv6Prefix } = options
   const result = await suggestLimits(open, {
-    ...{ by, windows, algorithm, refuseAtMost, maxClients, matchFrom, capacity, hashKeys },
+    ...{ by, windows, timeZone, algorithm, refuseAtMost, maxClients, matchFrom, capacity, hashKeys },
     ...{ trustedProxies, clientIpHeader, ipv6Prefix },
   })
-  const rules = suggestedRules(result)
+  const rules = suggestedStoredRules(result)
   const isJson = output !== undefined && isJsonName(output)
   const text = isJson ? `${formatJson({ rules }, 2)}\n` : suggestedRulesFile(result)
   if (output !== undefined) await replaceFile(output, text)

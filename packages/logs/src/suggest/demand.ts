@@ -49,7 +49,7 @@ export class ClientDemand {
     this.clients = new SampledClients(maxClients, (client) => {
       for (const group of this.#groups) group.forget(client)
     })
-    this.#service = capacity && createWindowPeaks(algorithm, capacity.window.ms)
+    this.#service = capacity && createWindowPeaks(algorithm, capacity.window)
   }
 
   /** Counts a request. Times must not decrease. */
@@ -131,10 +131,6 @@ export class ClientDemand {
 
   #newGroup(group: RequestGroup): GroupDemand {
     const { algorithm, windows } = this.#options
-    return new GroupDemand(
-      group,
-      algorithm,
-      windows.map(({ ms }) => ms),
-    )
+    return new GroupDemand(group, algorithm, windows)
   }
 }

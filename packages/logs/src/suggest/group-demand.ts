@@ -2,6 +2,7 @@ import { roomFor } from "../replay/typed-arrays.ts"
 import { PeakCurve } from "./peak-curve.ts"
 import type { RequestGroup } from "./request-groups.ts"
 import type { SampledClients } from "./sampled-clients.ts"
+import type { WindowLength } from "./window-length.ts"
 import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./window-peaks.ts"
 
 /**
@@ -21,10 +22,10 @@ export class GroupDemand {
   readonly #free: number[] = []
   #end = 0
 
-  constructor(group: RequestGroup, algorithm: WindowAlgorithm, windowsMs: readonly number[]) {
+  constructor(group: RequestGroup, algorithm: WindowAlgorithm, windows: readonly WindowLength[]) {
     this.group = group
     this.#isWhole = group.match === undefined
-    this.#peaks = windowsMs.map((windowMs) => createWindowPeaks(algorithm, windowMs))
+    this.#peaks = windows.map((window) => createWindowPeaks(algorithm, window))
   }
 
   /** Counts a request. Times must not decrease. */

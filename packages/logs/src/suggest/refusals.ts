@@ -1,3 +1,4 @@
+import type { Rule } from "@sluice/core"
 import type { ClientAddressOptions } from "@sluice/core/adapters"
 import type { Replay } from "@sluice/core/replay"
 import type { LogRecord } from "../reading/log.ts"
@@ -7,7 +8,7 @@ import type { GroupDemand } from "./group-demand.ts"
 import { samplingError } from "./peak-curve.ts"
 import { type ClientReading, fieldOf } from "./request-groups.ts"
 import type { SampledClients } from "./sampled-clients.ts"
-import type { Capacity, WindowLength } from "./window-length.ts"
+import { type Capacity, type WindowLength, windowMembers } from "./window-length.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
 
 /** A limit whose refused requests must be counted. */
@@ -62,14 +63,12 @@ export class Refusals {
     this.#reader = new ClientReader(options)
     this.#trials = distinct(limits).map((tried): Trial => {
       const { match } = tried.group.group
-      const windowMs = (windows[tried.window] as WindowLength).ms
       const rule = {
         field: fieldOf(by),
         limit: tried.limit,
-        window: windowMs,
-        algorithm,
+        ...windowMembers(windows[tried.window] as WindowLength, algorithm),
         ...(match && { match }),
-      }
+      } as Rule
       return {
         ...tried,
         replay: createLogReplay({ ...address, rules: [rule] }),

@@ -1,9 +1,10 @@
-import type { StorableRule } from "@sluice/rules"
+import type { StorableRule, StoredRule } from "@sluice/rules"
 import { Document, type Scalar, visit } from "yaml"
 import { count, percent } from "../quantities.ts"
 import { clientsText, effectText, logText } from "./phrases.ts"
 import { fieldOf } from "./request-groups.ts"
 import type { SuggestGroup, SuggestResult, SuggestWindow } from "./result.ts"
+import { windowMembers } from "./window-length.ts"
 
 /** A rule with its evidence. */
 interface SuggestedRule {
@@ -42,6 +43,15 @@ export function suggestedRules(result: SuggestResult): readonly StorableRule[] {
   return rulesWithEvidence(result).map(({ rule }) => rule)
 }
 
+/** Returns the rules of a suggestion as a rule document contains them. */
+export function suggestedStoredRules(result: SuggestResult): readonly StoredRule[] {
+  return suggestedRules(result).map(storedRule)
+}
+
+function storedRule({ timeZone, ...rule }: StorableRule): StoredRule {
+  return { ...rule, ...(timeZone !== undefined && { time_zone: timeZone }) }
+}
+
 function rulesWithEvidence(result: SuggestResult): readonly SuggestedRule[] {
   const names = new Set<string>()
   const { groups, capacity } = result
@@ -57,10 +67,9 @@ function rulesWithEvidence(result: SuggestResult): readonly SuggestedRule[] {
               name: uniqueName(`service-${capacity.window.short}`, names),
               field: "service",
               limit: capacity.limit,
-              window: capacity.window.text,
-              ...algorithmOf(result),
+              ...windowMembers(capacity.window, result.algorithm),
               shadow: true,
-            },
+            } as StorableRule,
             comments: [
               "This capacity was given as an option. A log cannot show what the service can handle.",
               `The highest demand was ${count(capacity.peak)} per ${capacity.window.per}.` +
@@ -90,11 +99,10 @@ function suggestedRule(
       ),
       field: fieldOf(by),
       limit: chosen.limit,
-      window: window.text,
-      ...algorithmOf(result),
+      ...windowMembers(window, result.algorithm),
       ...(match && { match }),
       shadow: true,
-    },
+    } as StorableRule,
     comments: [
       ...(match === undefined
         ? []
@@ -123,10 +131,6 @@ const REASONS = {
   tight: "It is the rule because the algorithm cannot count higher limits.",
 } as const
 const NOBODY = " It refuses no client of this log."
-
-function algorithmOf({ algorithm }: SuggestResult): Pick<StorableRule, "algorithm"> {
-  return algorithm === "sliding-window" ? {} : { algorithm }
-}
 
 /** The maximum length of a rule's name before its window and number are appended. */
 const LONGEST_SLUG = 48
@@ -176,7 +180,7 @@ function visible(text: string): string {
 
 /** Returns a rule on one line: { name: per-ip-1m, field: ip, … } */
 function flowText(rule: StorableRule): string {
-  const document = new Document(rule)
+  const document = new Document(storedRule(rule))
   visit(document, {
     Collection(_key, collection) {
       collection.flow = true

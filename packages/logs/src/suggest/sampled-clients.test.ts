@@ -4,10 +4,11 @@ import { examples } from "../../../../test/test-length.ts"
 import { GroupDemand } from "./group-demand.ts"
 import { LargestClients } from "./largest-clients.ts"
 import { SampledClients } from "./sampled-clients.ts"
+import { windowsOf } from "./window-length.ts"
 
 /** Shuffles the requests of clients in a fixed way, and counts them in windows of one minute. */
 function demandOf(most: number, names: readonly string[]): { clients: SampledClients; demand: GroupDemand } {
-  const demand = new GroupDemand({ name: "all" }, "fixed-window", [60_000])
+  const demand = new GroupDemand({ name: "all" }, "fixed-window", windowsOf(["1m"], "UTC"))
   const clients = new SampledClients(most, (client) => demand.forget(client), 0)
   for (const name of names) demand.add(clients.count(name), 1_750_000_020_000)
   return { clients, demand }

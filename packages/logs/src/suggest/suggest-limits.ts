@@ -19,8 +19,13 @@ import { requireWindowAlgorithm, type WindowAlgorithm } from "./window-peaks.ts"
 export interface SuggestOptions extends ClientAddressOptions {
   /** The fields by which clients are counted. Default: `["ip"]`. */
   readonly by?: readonly string[] | undefined
-  /** The windows, each a number and s, m, h or d, up to 7d. Default: `["1s", "1m", "1h"]`. */
+  /**
+   * The windows, each a number and s, m, h or d, up to 7d, or the calendar period "day", "week", "month" or "year".
+   * Default: `["1s", "1m", "1h"]`.
+   */
   readonly windows?: readonly string[] | undefined
+  /** The time zone of the calendar periods. Default: "UTC". */
+  readonly timeZone?: string | undefined
   /** The algorithm of the suggested rules. Default: "sliding-window". */
   readonly algorithm?: WindowAlgorithm | undefined
   /** The share of clients that the tight candidate may refuse, from 0 to 1. Default: 0.001. */
@@ -62,7 +67,7 @@ export async function suggestLimits(open: () => Logs, options: SuggestOptions = 
   const { by = ["ip"], algorithm = "sliding-window", refuseAtMost = 0.001, maxClients = 2_000_000 } = options
   const { trustedProxies, clientIpHeader, ipv6Prefix, matchFrom = [], hashKeys } = options
   requireWindowAlgorithm(algorithm)
-  const windows = windowsOf(options.windows ?? ["1s", "1m", "1h"])
+  const windows = windowsOf(options.windows ?? ["1s", "1m", "1h"], options.timeZone ?? "UTC")
   const capacity = options.capacity === undefined ? undefined : capacityOf(options.capacity, algorithm)
   const address = { trustedProxies, clientIpHeader, ipv6Prefix } as ClientAddressOptions
   const groups = groupsOf(matchFrom)

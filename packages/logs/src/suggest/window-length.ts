@@ -1,4 +1,5 @@
-import { InvalidOptionError } from "@sluice/core"
+import { InvalidOptionError, type Rule } from "@sluice/core"
+import type { CalendarRule } from "@sluice/core/adapters"
 import { createReplay } from "@sluice/core/replay"
 import { LogError } from "../log-error.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
@@ -11,6 +12,8 @@ export interface WindowLength {
   readonly text: string
   /** For names: "1m". */
   readonly short: string
+  /** Present for calendar periods, whose length in milliseconds is that of the longest one. */
+  readonly calendar?: Pick<CalendarRule, "per" | "timeZone">
   /** For sentences: "minute" in "60 per minute", "10 minutes" in "60 per 10 minutes". */
   readonly per: string
 }
@@ -28,6 +31,14 @@ const UNITS = {
  */
 const LONGEST_MS = 7 * UNITS.d.ms
 
+/** The longest periods. A day on which clocks are set back has 25 hours. */
+const PERIOD_MS: Readonly<Record<CalendarRule["per"], number>> = {
+  day: UNITS.d.ms + UNITS.h.ms,
+  week: 7 * UNITS.d.ms + UNITS.h.ms,
+  month: 31 * UNITS.d.ms + UNITS.h.ms,
+  year: 366 * UNITS.d.ms,
+}
+
 /** The form that `parseWindow` accepts, for messages. */
 const WINDOW_ACCEPTED = "a number and s, m, h or d, such as 10s, 1m or 1h, up to 7d"
 
@@ -43,6 +54,21 @@ export function parseWindow(text: string): WindowLength | undefined {
   return { ms, text: nouns, short: `${count}${parts[2]}`, per: count === 1 ? unit.noun : nouns }
 }
 
+/** Returns the calendar period of a name such as "month". Undefined for another text. */
+function calendarOf(text: string, timeZone: string): WindowLength | undefined {
+  const per = (Object.keys(PERIOD_MS) as CalendarRule["per"][]).find((each) => each === text.trim())
+  return per && { ms: PERIOD_MS[per], text: per, short: per, calendar: { per, timeZone }, per }
+}
+
+/** Returns the members of a rule that counts in the window. A calendar period always counts as a fixed window. */
+export function windowMembers(
+  { text, calendar }: WindowLength,
+  algorithm: WindowAlgorithm,
+): Pick<Rule, "window" | "per" | "timeZone" | "algorithm"> {
+  if (calendar !== undefined) return calendar
+  return { window: text, ...(algorithm !== "sliding-window" && { algorithm }) }
+}
+
 /** A limit for the whole service. */
 export interface Capacity {
   readonly limit: number
@@ -56,14 +82,17 @@ export function parseCapacity(text: string): Capacity | undefined {
   return window && { limit: Number(parts?.[1]), window }
 }
 
-/** Returns the windows without duplicates, the shortest first. Throws LogError if a string is not a window. */
-export function windowsOf(texts: readonly string[]): readonly WindowLength[] {
+/** Returns the windows without duplicates, the shortest first. Throws LogError if a string is not a window, or not a time zone. */
+export function windowsOf(texts: readonly string[], timeZone: string): readonly WindowLength[] {
   const windows = texts.map((text) => {
-    const window = parseWindow(text)
+    const window = parseWindow(text) ?? calendarOf(text, timeZone)
     if (window === undefined)
-      throw new LogError(`--windows: ${text} is not a window: expected ${WINDOW_ACCEPTED}`)
+      throw new LogError(
+        `--windows: ${text} is not a window: expected ${WINDOW_ACCEPTED}, or day, week, month or year for calendar periods`,
+      )
     return window
   })
+  requireRule("--time-zone", { field: "service", limit: 1, per: "day", timeZone })
   const distinct = new Map(windows.map((window) => [window.ms, window]))
   return [...distinct.values()].sort((one, other) => one.ms - other.ms)
 }
@@ -79,11 +108,16 @@ export function capacityOf(text: string, algorithm: WindowAlgorithm): Capacity {
       `--capacity: ${text} is not a capacity: expected a number of requests, a slash and ${WINDOW_ACCEPTED}: 500/s or 20000/10m`,
     )
   const { limit, window } = capacity
+  requireRule("--capacity", { field: "service", limit, window: window.text, algorithm })
+  return capacity
+}
+
+/** Throws LogError, which names the option, if the rule is not valid. */
+function requireRule(option: string, rule: Rule): void {
   try {
-    createReplay({ rules: [{ field: "service", limit, window: window.text, algorithm }] })
+    createReplay({ rules: [rule] })
   } catch (error) {
     const [problem] = error instanceof InvalidOptionError ? error.problems : []
-    throw new LogError(`--capacity: ${problem?.message}; accepted: ${problem?.accepted}`, { cause: error })
+    throw new LogError(`${option}: ${problem?.message}; accepted: ${problem?.accepted}`, { cause: error })
   }
-  return capacity
 }

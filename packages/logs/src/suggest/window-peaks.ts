@@ -1,3 +1,5 @@
+import type { CalendarRule } from "@sluice/core/adapters"
+import { createReplay } from "@sluice/core/replay"
 import { LogError } from "../log-error.ts"
 import { roomFor } from "../replay/typed-arrays.ts"
 
@@ -35,17 +37,29 @@ export function requireWindowAlgorithm(algorithm: string): void {
   )
 }
 
+type Calendar = Pick<CalendarRule, "per" | "timeZone">
+
 /** The default number of sub-windows of "sliding-window-strict". */
 const SUB_WINDOWS = 60
 
 /** Creates empty counts for an algorithm with its default settings. */
-export function createWindowPeaks(algorithm: WindowAlgorithm, windowMs: number): WindowPeaks {
+export function createWindowPeaks(
+  algorithm: WindowAlgorithm,
+  { ms: windowMs, calendar }: { readonly ms: number; readonly calendar?: Calendar },
+): WindowPeaks {
+  if (calendar !== undefined) return new TwoWindowPeaks(windowMs, false, periodEnds(calendar))
   if (algorithm === "sliding-window") return new TwoWindowPeaks(windowMs, true)
   if (algorithm === "fixed-window") return new TwoWindowPeaks(windowMs, false)
   // `sliding-log` counts every request by its exact time. Requests at both ends of the window count.
   if (algorithm === "sliding-log") return new StepPeaks(1, windowMs)
   const stepMs = Math.ceil(windowMs / SUB_WINDOWS)
   return new StepPeaks(stepMs, Math.ceil(windowMs / stepMs))
+}
+
+/** Returns a function that returns the end of the calendar period that contains a time. */
+function periodEnds(calendar: Calendar): (atMs: number) => number {
+  const replay = createReplay({ rules: [{ field: "service", limit: 1, ...calendar }] })
+  return (atMs) => replay.offer({ atMs }).checks[0]?.policy.periods?.find((endMs) => endMs > atMs) as number
 }
 
 /** The offsets of a client's members in the array of `TwoWindowPeaks`. */
@@ -55,6 +69,8 @@ const [WINDOW, CURRENT, PREVIOUS, PEAK, MEMBERS] = [0, 1, 2, 3, 4] as const
 class TwoWindowPeaks implements WindowPeaks {
   readonly #windowMs: number
   readonly #slides: boolean
+  readonly #endOf: ((atMs: number) => number) | undefined
+  #endMs = Number.NEGATIVE_INFINITY
   /**
    * The number of the current window. The first request is in window 1, so window 0 means that a client has not been
    * counted.
@@ -63,9 +79,11 @@ class TwoWindowPeaks implements WindowPeaks {
   #startMs = Number.NEGATIVE_INFINITY
   #counts = new Uint32Array(0)
 
-  constructor(windowMs: number, slides: boolean) {
+  /** With `endOf`, windows are periods of different lengths. It returns the end of the period that contains a time. */
+  constructor(windowMs: number, slides: boolean, endOf?: (atMs: number) => number) {
     this.#windowMs = windowMs
     this.#slides = slides
+    this.#endOf = endOf
   }
 
   add(client: number, atMs: number): void {
@@ -73,7 +91,7 @@ class TwoWindowPeaks implements WindowPeaks {
     if (at >= this.#counts.length) this.#counts = roomFor(this.#counts, at)
     const counts = this.#counts
     const windowMs = this.#windowMs
-    if (atMs - this.#startMs >= windowMs) this.#startWindow(atMs)
+    if (atMs >= this.#endMs) this.#startWindow(atMs)
     const last = counts[at + WINDOW] as number
     let current = 1
     let previous = 0
@@ -101,9 +119,15 @@ class TwoWindowPeaks implements WindowPeaks {
   }
 
   #startWindow(atMs: number): void {
+    if (this.#endOf !== undefined) {
+      this.#window++
+      this.#endMs = this.#endOf(atMs)
+      return
+    }
     const startMs = atMs - (atMs % this.#windowMs)
     this.#window += this.#window === 0 ? 1 : (startMs - this.#startMs) / this.#windowMs
     this.#startMs = startMs
+    this.#endMs = startMs + this.#windowMs
   }
 }
 
