@@ -37,7 +37,7 @@ export function requireWindowAlgorithm(algorithm: string): void {
   )
 }
 
-type Calendar = Pick<CalendarRule, "per" | "timeZone">
+type PeakCalendar = Pick<CalendarRule, "per" | "timeZone">
 
 /** The default number of sub-windows of "sliding-window-strict". */
 const SUB_WINDOWS = 60
@@ -45,7 +45,7 @@ const SUB_WINDOWS = 60
 /** Creates empty counts for an algorithm with its default settings. */
 export function createWindowPeaks(
   algorithm: WindowAlgorithm,
-  { ms: windowMs, calendar }: { readonly ms: number; readonly calendar?: Calendar },
+  { ms: windowMs, calendar }: { readonly ms: number; readonly calendar?: PeakCalendar },
 ): WindowPeaks {
   if (calendar !== undefined) return new TwoWindowPeaks(windowMs, false, periodEnds(calendar))
   if (algorithm === "sliding-window") return new TwoWindowPeaks(windowMs, true)
@@ -57,7 +57,7 @@ export function createWindowPeaks(
 }
 
 /** Returns a function that returns the end of the calendar period that contains a time. */
-function periodEnds(calendar: Calendar): (atMs: number) => number {
+function periodEnds(calendar: PeakCalendar): (atMs: number) => number {
   const replay = createReplay({ rules: [{ field: "service", limit: 1, ...calendar }] })
   return (atMs) => replay.offer({ atMs }).checks[0]?.policy.periods?.find((endMs) => endMs > atMs) as number
 }
