@@ -285,6 +285,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         ],
         suggestedRules: BY_TYPES,
         suggestedRulesFile: BY_TYPES,
+        suggestedStoredRules: BY_TYPES,
         suggestLines: BY_TYPES,
       },
     ],
