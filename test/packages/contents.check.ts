@@ -53,8 +53,8 @@ it("every package is packed", () => {
   expect(Object.keys(inject("tarballs")).sort()).toEqual(PACKAGES)
 })
 
-it("the core is packed into at most 180 kB", () => {
-  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(180_000)
+it("the core is packed into at most 190 kB", () => {
+  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(190_000)
 })
 
 it("the core keeps the names of functions, classes and methods, for stack traces", () => {
