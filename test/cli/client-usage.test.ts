@@ -3,12 +3,13 @@ import { appendFileSync, readFileSync, statSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { gzipSync } from "node:zlib"
-import { createLimiter, type Decision, memoryStore, type Rule, type Store } from "@sluice/core"
+import { createLimiter, type Decision, memoryStore, type Rule } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import { jsonLinesSink, recordDecisions } from "@sluice/recording"
 import { redisStore } from "@sluice/redis"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { storeWithOutages } from "../../packages/core/src/stores/testing/store-with-outages.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { redisForTests } from "../servers/redis-for-tests.ts"
 import { useFolder } from "./folder.ts"
@@ -47,23 +48,9 @@ function fileForm(list: readonly Rule[]): readonly object[] {
 /** Opens a limiter, whose decisions are recorded in a new file. `isDown` makes its store fail. */
 function open(startMs: number, list: readonly Rule[] = RULES) {
   const clock = manualClock(startMs)
-  const counters = memoryStore({ clock })
-  const state = { isDown: false }
-  const unlessDown = <Args extends readonly unknown[], Result>(call: (...args: Args) => Result) => {
-    return (...args: Args): Result => {
-      if (state.isDown) throw new Error("down")
-      return call(...args)
-    }
-  }
-  const store: Store = {
-    take: unlessDown(counters.take.bind(counters)),
-    read: unlessDown(counters.read.bind(counters)),
-    refund: unlessDown(counters.refund.bind(counters)),
-    reset: (keys) => counters.reset(keys),
-    close() {},
-  }
+  const state = storeWithOutages(memoryStore({ clock }))
   const limiter = createLimiter({
-    ...{ service: "shop", clock, store, rules: [...list], logger: { warn() {}, error() {} } },
+    ...{ service: "shop", clock, store: state.store, rules: [...list], logger: { warn() {}, error() {} } },
     units: { tokens: 1 },
   })
   const path = file(`decisions-${++files}.jsonl`, "")

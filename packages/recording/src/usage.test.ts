@@ -1,14 +1,8 @@
-import {
-  createLimiter,
-  type Decision,
-  memoryStore,
-  type RequestFacts,
-  type Rule,
-  type Store,
-} from "@sluice/core"
+import { createLimiter, type Decision, memoryStore, type RequestFacts, type Rule } from "@sluice/core"
 import { manualClock } from "@sluice/core/testing"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { storeWithOutages } from "../../core/src/stores/testing/store-with-outages.ts"
 import { recordDecisions } from "./record-decisions.ts"
 import type { SinkRecord } from "./recorded-decision.ts"
 
@@ -41,23 +35,9 @@ const USERS = ["ada", "bob", "=eve"]
 /** Opens a limiter whose store fails while `isDown`. Its decisions are recorded with a clock that is late. */
 function open(lateMs = 0) {
   const clock = manualClock(Date.UTC(2024, 0, 30))
-  const counters = memoryStore({ clock })
-  const state = { isDown: false }
-  const unlessDown = <Args extends readonly unknown[], Result>(call: (...args: Args) => Result) => {
-    return (...args: Args): Result => {
-      if (state.isDown) throw new Error("down")
-      return call(...args)
-    }
-  }
-  const store: Store = {
-    take: unlessDown(counters.take.bind(counters)),
-    read: unlessDown(counters.read.bind(counters)),
-    refund: unlessDown(counters.refund.bind(counters)),
-    reset: (keys) => counters.reset(keys),
-    close() {},
-  }
+  const state = storeWithOutages(memoryStore({ clock }))
   const limiter = createLimiter({
-    ...{ service: "shop", clock, store, rules: [...RULES], logger: { warn() {}, error() {} } },
+    ...{ service: "shop", clock, store: state.store, rules: [...RULES], logger: { warn() {}, error() {} } },
     units: { tokens: 1 },
   })
   const records: SinkRecord[] = []
