@@ -31,8 +31,8 @@ export function explainCounted(
   const allowed = isTaken ? counted.taken === cost : algorithm.admits(state, policy, cost, nowMs)
   const used = algorithm.used(state, policy, nowMs)
   const granted = policy.periods === undefined ? 0 : state.previous
-  const capacity = capacityOf(policy) + granted
-  const remaining = Math.max(0, capacityOf(policy) - used)
+  const capacity = capacityOf(policy)
+  const remaining = Math.max(0, capacity - used)
   const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, counted, nowMs), againAfterMs)
   const check: Writable<PolicyCheck> = {
     policy: policy.name,
@@ -45,12 +45,14 @@ export function explainCounted(
     allowed,
     retryAfterMs: waitMs,
     nextUnitAfterMs:
-      remaining >= capacity && policy.periods === undefined
-        ? 0
-        : nextUnitAfterMs(ruleCheck, algorithm, state, remaining, waitMs, nowMs),
+      policy.periods !== undefined
+        ? periodEndsAfterMs(state, policy, nowMs)
+        : remaining >= capacity
+          ? 0
+          : nextUnitAfterMs(ruleCheck, algorithm, state, remaining, waitMs, nowMs),
     resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
     delayMs: 0,
-    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacityOf(policy),
+    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
     shadow,
     counts: state,
     ageMs: counted.ageMs ?? 0,
@@ -81,7 +83,7 @@ function windowMsOf(policy: Policy, state?: CounterState): number {
 
 /**
  * Returns the milliseconds until one more unit is available. If a request lacks exactly one unit, the result is its
- * `waitMs`. If all units of a calendar period are available, the next ones come when the period ends.
+ * `waitMs`.
  */
 function nextUnitAfterMs(
   { policy, cost, throttle }: RuleCheck,
@@ -94,9 +96,7 @@ function nextUnitAfterMs(
   const lacksOne = waitMs > 0 && cost === remaining + 1
   if (lacksOne && policy.extra === undefined && throttle.kind !== "elastic") return waitMs
   const hard = policy.extra === undefined ? policy : hardOf(policy)
-  const nextMs = algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
-  // Units are granted for this period only, so the next one may have fewer.
-  return nextMs === Number.POSITIVE_INFINITY ? periodEndsAfterMs(state, policy, nowMs) : nextMs
+  return algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
 }
 
 /**
