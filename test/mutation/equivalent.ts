@@ -168,7 +168,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     'if (startedMs === undefined && !this.events.has("decided")) return decision':
       "ConditionalExpression: without a start time and listeners, announce emits no event either, so the mutant is only slower",
   },
-  "core/src/limiter/control/block-options.ts": {
+  "core/src/limiter/control/client-options.ts": {
     "if (forMs !== undefined && forMs <= LONGEST_BLOCK_MS) return { forMs, rules: given.rules }":
       "ConditionalExpression: no comparison with undefined is true, so the condition is false anyway",
   },

@@ -20,7 +20,6 @@ import type { Amounts } from "./callbacks/callback-results.ts"
 import { Admission } from "./checking/admission.ts"
 import { LimiterState } from "./checking/limiter-state.ts"
 import type { PreparedRequest, Scope } from "./checking/prepared-request.ts"
-import { type ParsedPeekOptions, parsePeekOptions } from "./control/block-options.ts"
 import {
   parseAcquireOptions,
   parseAmounts,
@@ -33,6 +32,7 @@ import {
   requireWork,
 } from "./control/call-options.ts"
 import { ClientControl } from "./control/client-control.ts"
+import { type ParsedPeekOptions, parsePeekOptions } from "./control/client-options.ts"
 import { explainRules } from "./control/explain-rules.ts"
 import { Reservations, SETTLED_BEFORE, TOO_LATE } from "./control/reservations.ts"
 import { usageOf } from "./control/usage.ts"

@@ -15,15 +15,16 @@ import { type ClientRule, clientRule } from "../rule-set/client-rule.ts"
 import type { RouteRules } from "../rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "../rule-set/rule-set.ts"
 import type { RulesInForce } from "../rule-set/rules-in-force.ts"
+import { parseRuleNames, requireKnown } from "./call-options.ts"
 import {
+  grantedByNone,
   limitUnknown,
   notByCalendar,
   notGrantable,
   type ParsedPeekOptions,
   parseBlockOptions,
   refusedByNone,
-} from "./block-options.ts"
-import { parseRuleNames, requireKnown } from "./call-options.ts"
+} from "./client-options.ts"
 import { explanationOf, mismatchOf } from "./explain-rules.ts"
 
 /** Resets, blocks, unblocks and grants units to a client under the named rules, including rules of routes. */
@@ -137,9 +138,9 @@ export class ClientControl<Request> {
     const own = [...this.#rules.current.rules, ...this.#routes.all.map(({ rule }) => rule)]
     const byCalendar = own.flatMap(({ name, calendar }) => (calendar === undefined ? [] : [name]))
     const other = this.parseNames(rules)?.find((name) => !byCalendar.includes(name))
-    if (other !== undefined) throw notByCalendar(other)
+    if (other !== undefined) throw notByCalendar(other, "change their limit or overrides")
     const counters = await this.#countersBy(request, rules, grantCounter)
-    if (counters.length === 0) throw notByCalendar()
+    if (counters.length === 0) throw grantedByNone()
     await this.#state.decider.corrections.grant(counters, units)
     this.#state.wake(counters)
     return counters

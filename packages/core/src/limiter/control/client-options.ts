@@ -71,14 +71,19 @@ export function notGrantable(units: unknown): InvalidOptionError {
   return wrong("units", `${show(units)} is not a number of units`, accepted)
 }
 
-/** Returns the error of `grant` for a named rule without `per`, or for a client that no rule with `per` limits. */
-export function notByCalendar(rule?: string): InvalidOptionError {
-  const accepted =
-    "a client that a rule with per limits: it is on neither list of the rule, and its limit is known and finite; " +
-    "for other rules, change their limit or overrides"
-  return rule === undefined
-    ? wrong("request", "is not limited by any rule with per, so a grant would have no effect", accepted)
-    : wrong("rules", `contains ${show(rule)}, which has no calendar period`, accepted)
+/** Returns the error of `grant` for a client that no rule with `per` limits. */
+export function grantedByNone(): InvalidOptionError {
+  return wrong(
+    "request",
+    "is not limited by any rule with per, so a grant would have no effect",
+    "a client that a rule with per limits: it is on neither list of the rule, and its limit is known and finite",
+  )
+}
+
+/** Returns the error of `grant` or `usage` for a named rule without `per`. `instead` is what to do for such a rule. */
+export function notByCalendar(rule: string, instead: string): InvalidOptionError {
+  const accepted = `rules with per, such as per: "month"; for other rules, ${instead}`
+  return wrong("rules", `contains ${show(rule)}, which has no calendar period`, accepted)
 }
 
 function wrong(path: string, message: string, accepted: string): InvalidOptionError {

@@ -165,11 +165,9 @@ export class Reservations<Request> {
       if (rule === undefined) return []
       const policy = compilePolicy({
         ...policyWithout(rule, counter),
-        ...{
-          limit,
-          ...(burst > 0 && { burst }),
-          ...(endMs > after.startMs && { periods: [after.startMs, endMs] }),
-        },
+        limit,
+        ...(burst > 0 && { burst }),
+        ...(endMs > after.startMs && { periods: [after.startMs, endMs] }),
       })
       return [{ check: { policy, partition, cost: taken, unit: rule.counts, unitCost }, after }]
     })

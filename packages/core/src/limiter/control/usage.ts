@@ -3,11 +3,10 @@ import type { Decider } from "../../decision/decider.ts"
 import { explainCounted } from "../../decision/explain.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
-import { requireNone } from "../../ground/option-checks.ts"
-import { show } from "../../ground/show.ts"
 import type { CounterReading, StoreReading } from "../../stores/store.ts"
 import { storeErrorOf } from "../../stores/store-error.ts"
 import type { RuleUsage } from "../interface/rule-usage.ts"
+import { notByCalendar } from "./client-options.ts"
 
 /**
  * Returns the usage under those checks whose rules have `per`. Throws InvalidOptionError if another rule is named. Rejects
@@ -19,9 +18,7 @@ export async function usageOf(
   names: readonly string[] | undefined,
 ): Promise<readonly RuleUsage[]> {
   const other = names && ruleChecks.find(({ policy }) => policy.periods === undefined)
-  const accepted = 'rules with per, such as per: "month"; for other rules, call peek()'
-  const message = `contains ${show(other?.policy.name)}, which has no calendar period`
-  requireNone(other === undefined ? [] : [{ path: "rules", message, accepted }])
+  if (other !== undefined) throw notByCalendar(other.policy.name, "call peek()")
   // A check that is settled without counting has no counter: its client is denied, or lacks the field.
   const checks = ruleChecks.filter(
     ({ policy, refusal }) => policy.periods !== undefined && refusal === undefined,
