@@ -73,7 +73,8 @@ function explained(answer: StoreResult, counted: readonly CountedMember[]): read
 function withoutStore(counted: readonly CountedMember[], error: unknown): readonly Decision[] {
   const decisions = counted.map(({ decider, ruleChecks }) => decider.degrade(error, ruleChecks, false))
   if (decisions.every(({ allowed }) => allowed)) return decisions
-  // The fallback counts in this process, so these refunds take effect immediately.
+  // The fallback counts in this process, so these refunds take effect immediately. With a filter, they are not reported
+  // as corrections, because the group was not admitted.
   for (const [i, decision] of decisions.entries()) {
     void counted[i]?.decider.corrections.refundInBackground(decision, () => true)
   }

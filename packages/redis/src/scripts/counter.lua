@@ -212,7 +212,7 @@ local function readState(key, policy, got, added)
   if not startMs then startMs, previous, current, parts = unpackValue(key, policy, value) end
   if not startMs then return end
   local kind = policy.kind
-  -- The end of a calendar period changes with the rules of its time zone.
+  -- Writes set a new TTL for a calendar period, because its end changes with the anchor and the rules of its time zone.
   local isWindow = kind <= FIRST_HIT or kind == BUCKETED or kind == STRICT
   local start, before, now, isBack, text = stateNow(policy, startMs, previous, current, parts or "")
   if now < 0 then return end

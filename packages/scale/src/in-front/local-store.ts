@@ -164,10 +164,8 @@ export abstract class LocalStore<
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
     this.checkOpen()
     // Granted units belong to the shared counter, not to the units that this process holds.
-    const grants = refunds.filter(({ policy }) => policy.algorithm === "grant")
-    const rest = refunds.filter(
-      (refund) => grants.includes(refund) || !this.takeBack(refund, this.find(refund)),
-    )
+    const grants = refunds.filter(isGrant)
+    const rest = refunds.filter((refund) => isGrant(refund) || !this.takeBack(refund, this.find(refund)))
     const refunded = this.#refundRest(refunds, rest, withinMs)
     if (grants.length === 0) return refunded
     const learn = () => {
@@ -248,4 +246,8 @@ export abstract class LocalStore<
 /** A penalty counts the refusals of the previous check, so the shared store must see both. */
 export function isBeforePenalty(checks: readonly Check[], i: number): boolean {
   return checks[i + 1]?.policy.algorithm === "penalty"
+}
+
+function isGrant({ policy }: Refund): boolean {
+  return policy.algorithm === "grant"
 }

@@ -76,9 +76,9 @@ export class Mirror {
     }
   }
 
-  /** Blocks clients. A block does not wait for charges in flight, because they do not affect it. */
-  block(blocks: readonly Refund[]): Promise<void> {
-    return this.#operate(() => this.store.refund(blocks, CHARGE_MS))
+  /** Applies blocks and grants of operators. They do not wait for charges in flight, which do not affect them. */
+  applyNow(ofOperator: readonly Refund[]): Promise<void> {
+    return this.#operate(() => this.store.refund(ofOperator, CHARGE_MS))
   }
 
   /** Charges the pending units, and closes the store. */

@@ -97,12 +97,12 @@ class MirroredStore extends StoreWrapper {
   }
 
   async #refund(refunds: readonly Refund[], withinMs: number | undefined): Promise<void> {
-    const blocks = refunds.filter(
+    const ofOperator = refunds.filter(
       ({ policy, units }) => isOfOperator(policy, units) && this.#isMirrored(policy),
     )
     const near = this.wrapped.refund(refunds, withinMs)
-    if (blocks.length === 0) await near
-    else await all([near, ...this.#mirrors.map((mirror) => mirror.block(blocks))])
+    if (ofOperator.length === 0) await near
+    else await all([near, ...this.#mirrors.map((mirror) => mirror.applyNow(ofOperator))])
     for (const refund of refunds) this.#collect(refund, -refund.units, refund.after)
   }
 

@@ -105,8 +105,7 @@ function calendarProblems({ rule }: CombinedRule): MemberProblem[] {
       problem(["algorithm"], "does not count by calendar periods", '"fixed-window", or no algorithm'),
     )
   if (anchor === undefined) return problems
-  const isFunction = typeof anchor === "function"
-  if (per === "day" ? false : isFunction || anchorOf(per, anchor) !== undefined) return problems
+  if (per !== "day" && (typeof anchor === "function" || anchorOf(per, anchor) !== undefined)) return problems
   const message = per === "day" ? "is not used by a day" : `${show(anchor)} is not a day of a ${per}`
   return [...problems, problem(["anchor"], message, ANCHORS[per])]
 }
