@@ -11,7 +11,8 @@ export type CallStep = { readonly afterMs: number } & (
   /**
    * Refunds earlier granted checks, whose indexes `nths` count from the latest. `more` is added to the units that
    * were taken. `MOST_CHARGED` charges the largest allowed amount. `RENEWED` charges the units that were taken, which
-   * renews permits. `GRANTED` grants them under a calendar period, or takes them back if `moved`. If `moved`, the counter's state is first updated to the time of the refund.
+   * renews permits. `GRANTED` grants them under a calendar period, or takes them back if `moved`. If `moved`, the counter's state is
+   * first updated to the time of the refund.
    */
   | {
       readonly kind: "refund"

@@ -158,9 +158,9 @@ const LONGEST = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 const DATE = /^(\d{4}-)?(\d{2})-(\d{2})(?:T.*)?$/
 
 /**
- * Returns the number of an anchor for `periodsAround`. An anchor is a whole number (1 is Monday), a date such as "2026-01-31" or a
- * `Date`, read as UTC, of which the day counts, or for a year a date without its year, such as "01-31". Returns undefined
- * if it is not an anchor of such periods.
+ * Returns the number of an anchor for `periodsAround`. An anchor is a whole number (1 is Monday), or a date such as
+ * "2026-01-31" or a `Date`, read as UTC, of which the day counts. For a year, it may be a date without its year, such as
+ * "01-31". Returns undefined if it is not an anchor of such periods.
  */
 export function anchorOf(per: CalendarPeriod, value: unknown): number | undefined {
   if (per === "day") return undefined

@@ -17,7 +17,10 @@ export interface ClientOfRule {
 const STRIDE = 5
 const REQUESTS = 0
 const PEAK = 1
-/** For windows, the number of the client's latest window. For calendar periods, the start of the latest period. For buckets, the time of the level. */
+/**
+ * For windows, the number of the client's latest window. For calendar periods, the start of the latest period. For
+ * buckets, the time of the level.
+ */
 const TIME = 2
 /** The units in the latest window, or the level. */
 const CURRENT = 3
@@ -33,7 +36,8 @@ export interface RequestedUnits {
 /**
  * Counts the requests and refusals of each client of a rule, and the client's peak: the most units that it requested,
  * whether or not they were admitted. A peak does not depend on other clients. For windows, it is the count of a
- * sliding window, and does not depend on the limit. For calendar periods, it is the count of a period. For buckets, it is the level of a bucket that never runs empty.
+ * sliding window, and does not depend on the limit. For calendar periods, it is the count of a period. For buckets, it
+ * is the level of a bucket that never runs empty.
  *
  * The arrays take 61 bytes for each client number, up to the highest number of the rule's clients. The counts that
  * every request needs are adjacent, because they are almost never in the processor's cache.

@@ -82,7 +82,10 @@ export function parseCapacity(text: string): Capacity | undefined {
   return window && { limit: Number(parts?.[1]), window }
 }
 
-/** Returns the windows without duplicates, the shortest first. Throws LogError if a string is not a window, or not a time zone. */
+/**
+ * Returns the windows without duplicates, the shortest first. Throws LogError if a string is not a window, or not a
+ * time zone.
+ */
 export function windowsOf(texts: readonly string[], timeZone: string): readonly WindowLength[] {
   const windows = texts.map((text) => {
     const window = parseWindow(text) ?? calendarOf(text, timeZone)
